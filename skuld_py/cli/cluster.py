@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.cli.cluster_keys import create_secure, secure
+from skuld_py.cli.cluster_keys import create_secure, rotate, secure
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.cluster_proofs import proofs
 from skuld_py.cli.cluster_rules import rules
@@ -33,6 +33,7 @@ def cluster() -> None:
 
 cluster.add_command(log)
 cluster.add_command(secure)
+cluster.add_command(rotate)
 cluster.add_command(proofs)
 cluster.add_command(rules)
 

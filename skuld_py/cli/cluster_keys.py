@@ -1,4 +1,4 @@
-"""``skuld cluster secure``: the keys of a cluster itself. Those of its clients are ``skuld keys``.
+"""``skuld cluster secure`` and ``rotate``: the key of a cluster itself. Those of its clients are ``skuld keys``.
 
 The key file is written before anything is changed by it: a cluster whose key is nowhere could not even be
 destroyed.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.cli.options import json_option, servers_option, timeout_option
+from skuld_py.cli.options import cluster_key_of, json_option, servers_option, timeout_option, zookeeper_option
 from skuld_py.errors import Refused
 
 if TYPE_CHECKING:
@@ -52,12 +52,87 @@ def secure(name: str, hosts: str, key_file: Path | None, timeout_s: float, as_js
         check_stopped(hosts, name, timeout_s)
         key = fresh_key(name)
         write_new(path, key.text)
-    has_changed = secure_cluster(shown_to(hosts, key), name, timeout_s)
+    has_changed = secure_cluster(shown_to(hosts, key), name, key.pair.public, timeout_s)
     done = f"cluster {name} has keys{'' if has_changed else ', as it had before'}; its own is in {path}"
     next_steps = ("\nNext, start its nodes as before, on the directories that they have, with one option more:\n"
                   f"  --cluster-key {path}\nThen a key for each client:\n  skuld keys make NAME --role producer"
                   f" --cluster {name} --zookeeper {hosts} --cluster-key {path}")
     print_event(as_json, done + next_steps, cluster=name, has_changed=has_changed, file=str(path))
+
+
+@click.command()
+@click.argument("name")
+@zookeeper_option
+@click.option("--to", "path", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
+              show_default="NAME-next.key",
+              help="Where to write the new key; or the file that a run before has written.")
+@click.option("--finish", is_flag=True, show_default=False,
+              help="Let the new key, which --cluster-key names then, alone count from now on.")
+@timeout_option("10s", "ZooKeeper's answer")
+@json_option
+@click.pass_context
+def rotate(ctx: click.Context, name: str, hosts: str, path: Path | None, finish: bool, timeout_s: float,
+           as_json: bool) -> None:
+    """Replace the key of the cluster NAME itself, while nodes and clients go on.
+
+    \b
+    1. Run this with the present key. It writes a new one; from now on both count.
+    2. Let each client's key file name both: add the line that this prints, or make new files ('skuld keys rotate'
+       with the new key). Start clients, workers and gateways again with them.
+    3. Start the nodes again, one after the other, with the new file as --cluster-key.
+    4. Run this with --finish and the new file. From then on the one before opens nothing.
+
+    A client whose file names the old key alone does not find nodes that show the new one. Interrupted, either step
+    goes on when it is run again.
+
+    \b
+    Examples:
+      skuld cluster rotate prod --cluster-key prod.key --to prod-2.key --zookeeper zk1:2181
+      skuld cluster rotate prod --finish --cluster-key prod-2.key --zookeeper zk1:2181
+    """
+    from skuld_py.cli.showing import print_event
+    from skuld_py.runtime.zookeeper.rotation import begin_rotation, end_rotation
+
+    known = cluster_key_of(ctx)
+    if known is None:
+        raise click.UsageError("--cluster-key: give the file of the key that the cluster has now; with --finish,"
+                               " that of the new one.")
+    check_key_of(name, known)
+    if finish:
+        changed = end_rotation(shown_to(hosts, known), known, timeout_s)
+        print_event(as_json, f"the key {known.pair.public} of cluster {name} alone counts from now on: the one"
+                    " before opens nothing any more", cluster=name, key=known.pair.public, changed=changed)
+        return
+    path = path or Path(f"{name}-next.key")
+    key = _successor(hosts, known, path, timeout_s)
+    begin_rotation(shown_to(hosts, key), key, timeout_s)
+    print_event(as_json, f"cluster {name} has a new key beside its present one, in {path}\nNext, add this line to"
+                f" the key file of each client, or make a new one for it, and start the client again:\n"
+                f'  also = "{key.pair.public}"\nThen start the nodes again, one after the other, with'
+                f" --cluster-key {path}\nThen:\n  skuld cluster rotate {name} --finish --cluster-key {path}",
+                cluster=name, key=key.pair.public, file=str(path))
+
+
+def _successor(hosts: str, known: ClusterKey, path: Path, timeout_s: float) -> ClusterKey:
+    """The key that takes the place of the known one: made now, or by a run before."""
+    import attrs
+
+    from skuld_py.keys.files import Before, read_cluster_key, write_new
+    from skuld_py.runtime.zookeeper.rosters import no_keys, read_roster
+
+    if path.exists():
+        found = check_key_of(known.cluster, read_cluster_key(path))
+        if found.before is None or found.before.public != known.pair.public:
+            raise Refused("key_exists", f"{path} exists, and does not take the place of the key that --cluster-key"
+                          " names; choose another file", file=str(path))
+        return found
+    roster = read_roster(shown_to(hosts, known), known.cluster, timeout_s)
+    if roster is None:
+        raise no_keys(known.cluster)
+    key = attrs.evolve(fresh_key(known.cluster), before=Before(known.pair.public, known.zookeeper))
+    roster.succeeded(key.pair.public, known.pair.public)
+    write_new(path, key.text)
+    return key
 
 
 def check_key_of(name: str, key: ClusterKey) -> ClusterKey:
@@ -82,7 +157,7 @@ def shown_to(hosts: str, key: ClusterKey) -> Servers:
     """The servers, asked under the name that a key holds."""
     from skuld_py.runtime.zookeeper.servers import Servers
 
-    return Servers.of(hosts).owned(lambda: key.zookeeper)
+    return Servers.of(hosts).owned(lambda: key.logins)
 
 
 def create_secure(hosts: str, parameters: Parameters, path: Path, timeout_s: float) -> None:
@@ -94,7 +169,7 @@ def create_secure(hosts: str, parameters: Parameters, path: Path, timeout_s: flo
     key = fresh_key(parameters.cluster)
     write_new(path, key.text)
     try:
-        create_cluster(shown_to(hosts, key), parameters, timeout_s, roster=Roster())
+        create_cluster(shown_to(hosts, key), parameters, timeout_s, roster=Roster(cluster=(key.pair.public,)))
     except Refused:
         path.unlink()
         raise

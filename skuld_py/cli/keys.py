@@ -126,7 +126,6 @@ def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, path: Pa
     import attrs
 
     from skuld_py.keys.pair import fresh
-    from skuld_py.model.roster import Roster
     from skuld_py.runtime.zookeeper.rosters import read_roster
 
     key, path = _needed(ctx), path or Path(f"{name}.key")
@@ -137,7 +136,7 @@ def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, path: Pa
     def replaced(roster: Roster) -> Roster:
         ended = tuple(attrs.evolve(each, until_ms=min(each.until_ms or until_ms, until_ms))
                       if each.name == name else each for each in roster.rows)
-        return Roster(ended, roster.revoked).authorised(row)
+        return attrs.evolve(roster, rows=ended).authorised(row)
     _write_and_change(hosts, key, pair, row, path, timeout_s, replaced)
     _say(as_json, row, path, "has another key")
 
@@ -236,9 +235,14 @@ def _write_and_change(hosts: str, key: ClusterKey, pair: Pair, row: KeyRow, path
     """Write the file first: a key that counts and is nowhere would be of no use."""
     from skuld_py.errors import Refused
     from skuld_py.keys.files import ClientKey, write_new
-    from skuld_py.runtime.zookeeper.rosters import change_roster
+    from skuld_py.runtime.zookeeper.rosters import change_roster, no_keys, read_roster
 
-    write_new(path, ClientKey(row.name, pair, key.pair.public).text)
+    known = read_roster(hosts, key.cluster, timeout_s)
+    if known is None:
+        raise no_keys(key.cluster)
+    known.check_newest(key.pair.public)
+    also = known.cluster[1] if len(known.cluster) > 1 else ""
+    write_new(path, ClientKey(row.name, pair, key.pair.public, also).text)
     try:
         change_roster(hosts, key.cluster, change, timeout_s)
     except Refused:

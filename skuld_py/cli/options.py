@@ -97,7 +97,7 @@ def _servers(ctx: click.Context, param: click.Parameter, hosts: str) -> str:
     from skuld_py.keys.files import read_cluster_key
 
     servers, path = zookeeper_access.servers_of(ctx, hosts), ctx.meta.get(_CLUSTER_KEY)
-    return servers if path is None else servers.owned(lambda: read_cluster_key(path).zookeeper)
+    return servers if path is None else servers.owned(lambda: read_cluster_key(path).logins)
 
 
 _CLIENT_KEY = "skuld_py.client_key"

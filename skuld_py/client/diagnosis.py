@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+import attrs
 import zmq
 
 from skuld_py.client.dial import dial
@@ -35,24 +36,27 @@ def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None, loo
         name = key.name if key is not None else "?"
         return Refused("denied", f"key: the nodes do not know the key of {name}, or it is revoked or over; have it"
                        " authorised ('skuld keys authorise'), or use another one")
-    if not events & {_MISMATCH, _BROKEN}:
+    is_let_in = key is not None and bool(key.also) and _ANSWERED in events  # by one of two, and not by the other
+    if not events & {_MISMATCH, _BROKEN} or is_let_in:
         return refusal
     if key is None:
         return Refused("key_needed", "key: whoever listens at the nodes' addresses speaks to keys only, or is no"
                        " node; give a client's key (--client-key FILE, $SKULD_CLIENT_KEY, or Client(key=...))")
     return Refused("wrong_cluster_key", "key: the nodes do not show the cluster's key that the key file of"
-                   f" {key.name} names, or none at all; is it the key of another cluster?")
+                   f" {key.name} names, or none at all; is it the key of another cluster, or was the cluster's key"
+                   " replaced? Then get a newer file")
 
 
 def _handshakes(nodes: Sequence[str], key: ClientKey | None, end: float) -> set[int]:
     """What handshakes with these nodes came to, as libzmq's events."""
     found: set[int] = set()
     with zmq.Context() as context:
-        sockets = [context.socket(zmq.DEALER) for _ in nodes]
+        dialled = [(node, each) for node in nodes for each in _each(key)]
+        sockets = [context.socket(zmq.DEALER) for _ in dialled]
         monitors = [socket.get_monitor_socket(_WATCHED) for socket in sockets]
-        for socket, node in zip(sockets, nodes, strict=True):
+        for socket, (node, each) in zip(sockets, dialled, strict=True):
             with suppress(zmq.ZMQError):
-                dial(socket, node, DEFAULT_LIMITS, key)
+                dial(socket, node, DEFAULT_LIMITS, each)
         for monitor in monitors:
             found |= _first(monitor, end)
         for socket in sockets:
@@ -61,6 +65,11 @@ def _handshakes(nodes: Sequence[str], key: ClientKey | None, end: float) -> set[
         for monitor in monitors:
             monitor.close()
     return found
+
+
+def _each(key: ClientKey | None) -> list[ClientKey | None]:
+    """The key with each of the cluster's keys that it names."""
+    return [None] if key is None else [attrs.evolve(key, cluster=cluster, also="") for cluster in key.clusters]
 
 
 def _first(monitor: zmq.Socket[bytes], end: float) -> set[int]:

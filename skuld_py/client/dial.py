@@ -16,6 +16,8 @@ from skuld_py.errors import Refused
 from skuld_py.keys.files import ClientKey, read_client_key
 from skuld_py.model.messages import Greeted
 
+_OTHER_KEY_MS = 500
+"""How often a node is dialled by the key that it does not show: it has to look at each."""
 _HOST = re.compile(r"[^\s/:*;@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -51,7 +53,12 @@ def key_of(given: str | os.PathLike[str] | ClientKey | None) -> ClientKey | None
 
 
 def dial(socket: zmq.Socket[Any], node: str, limits: Limits, key: ClientKey | None = None) -> None:
-    """Have a fresh DEALER connect to a node, and show this key. It takes nothing to send until it has."""
+    """Have a fresh DEALER connect to a node, and show this key. It takes nothing to send until it has.
+
+    Where nodes may show two keys, it is dialled by both: a node lets in by the one that it shows, and when it
+    starts again with the other one, the other dialling finds it. An address with a source is another one to
+    libzmq, which dials none twice.
+    """
     host, port = parse_address(node)
     for option, value in ((zmq.LINGER, 0), (zmq.IMMEDIATE, 1), (zmq.SNDHWM, QUEUE), (zmq.RCVHWM, 1_000),
                           (zmq.HEARTBEAT_IVL, 1_000), (zmq.HEARTBEAT_TIMEOUT, 3_000),
@@ -59,9 +66,15 @@ def dial(socket: zmq.Socket[Any], node: str, limits: Limits, key: ClientKey | No
                           (zmq.CONNECT_TIMEOUT, 2_000), (zmq.HANDSHAKE_IVL, 5_000),
                           (zmq.MAXMSGSIZE, limits.message_bytes)):
         socket.setsockopt(option, value)
-    if key is not None:
-        socket.curve_serverkey = key.cluster.encode()
-        socket.curve_publickey, socket.curve_secretkey = key.pair.public.encode(), key.pair.secret.encode()
-    if host.startswith("["):
+    is_ipv6 = host.startswith("[")
+    if is_ipv6:
         socket.setsockopt(zmq.IPV6, 1)
-    socket.connect(f"tcp://{host}:{port}")
+    if key is None:
+        socket.connect(f"tcp://{host}:{port}")
+        return
+    socket.curve_publickey, socket.curve_secretkey = key.pair.public.encode(), key.pair.secret.encode()
+    if key.also:
+        socket.setsockopt(zmq.RECONNECT_IVL, _OTHER_KEY_MS)
+    for source, cluster in zip(("", "[::]:0;" if is_ipv6 else "0.0.0.0:0;"), key.clusters, strict=False):
+        socket.curve_serverkey = cluster.encode()
+        socket.connect(f"tcp://{source}{host}:{port}")

@@ -6,6 +6,9 @@ file has its pair and the public key of the cluster, so that it needs nothing el
 
 Whoever can read a file is its owner. So a file that others may read is refused, and one that exists is never
 written over. TOML, with a line about what it is; ``secret`` lines are what must not be shown.
+
+A cluster's key that takes the place of another names that one too: while both count, its owner is shown what only
+the owner of the other may see. And a client's file may name two keys that nodes may show.
 """
 
 from __future__ import annotations
@@ -24,22 +27,39 @@ from skuld_py.model.roster import check_key
 
 CLUSTER_FILE = "cluster.key"
 _MODE = 0o600
+_BEFORE = ("public_before", "zookeeper_before")
 _HEAD = "# A key of Skuld ({kind} {name}). Whoever can read this file can act in that name: keep it to yourself.\n"
 
 
 @attrs.frozen
+class Before:
+    """Of the cluster's key that another takes the place of: what clients know it by, and NAME:PASSWORD."""
+
+    public: str
+    zookeeper: str = attrs.field(repr=False)
+
+
+@attrs.frozen
 class ClusterKey:
-    """``cluster``: its name. ``zookeeper``: NAME:PASSWORD."""
+    """``cluster``: its name. ``zookeeper``: NAME:PASSWORD. ``before``: of the key that it takes the place of."""
 
     cluster: str
     pair: Pair
     zookeeper: str = attrs.field(repr=False)
+    before: Before | None = None
+
+    @property
+    def logins(self) -> tuple[str, ...]:
+        """By which ZooKeeper may know its owner; its own first."""
+        return (self.zookeeper,) if self.before is None else (self.zookeeper, self.before.zookeeper)
 
     @property
     def text(self) -> str:
         """The file."""
+        before = {} if self.before is None else {"public_before": self.before.public,
+                                                 "zookeeper_before": self.before.zookeeper}
         return _text("cluster", self.cluster, {"public": self.pair.public, "secret": self.pair.secret,
-                                               "zookeeper": self.zookeeper})
+                                               "zookeeper": self.zookeeper, **before})
 
 
 @attrs.frozen
@@ -57,17 +77,24 @@ class NodeKey:
 
 @attrs.frozen
 class ClientKey:
-    """``cluster``: the public key that its nodes show."""
+    """``cluster``: the public key that its nodes show. ``also``: another one that they may show, while the
+    cluster's key is replaced."""
 
     name: str
     pair: Pair
     cluster: str
+    also: str = ""
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """All keys that nodes may show."""
+        return (self.cluster, self.also) if self.also else (self.cluster,)
 
     @property
     def text(self) -> str:
         """The file."""
         return _text("client", self.name, {"public": self.pair.public, "secret": self.pair.secret,
-                                           "cluster": self.cluster})
+                                           "cluster": self.cluster, **({"also": self.also} if self.also else {})})
 
 
 def write_new(path: Path, text: str) -> None:
@@ -89,8 +116,11 @@ def write_new(path: Path, text: str) -> None:
 
 def read_cluster_key(path: Path) -> ClusterKey:
     """The cluster's key; ``Refused`` naming the file and what is wrong with it."""
-    plain = _read(path, "cluster", ("zookeeper",))
-    return ClusterKey(plain["name"], _pair(path, plain), plain["zookeeper"])
+    plain = _read(path, "cluster", ("zookeeper",), _BEFORE)
+    before = None
+    if _BEFORE[0] in plain and _BEFORE[1] in plain:
+        before = Before(check_key(f"{path}: {_BEFORE[0]}", plain[_BEFORE[0]]), plain[_BEFORE[1]])
+    return ClusterKey(plain["name"], _pair(path, plain), plain["zookeeper"], before)
 
 
 def read_node_key(path: Path) -> NodeKey:
@@ -101,8 +131,9 @@ def read_node_key(path: Path) -> NodeKey:
 
 def read_client_key(path: Path) -> ClientKey:
     """A client's key."""
-    plain = _read(path, "client", ("cluster",))
-    return ClientKey(plain["name"], _pair(path, plain), check_key(f"{path}: cluster", plain["cluster"]))
+    plain = _read(path, "client", ("cluster",), ("also",))
+    also = check_key(f"{path}: also", plain["also"]) if "also" in plain else ""
+    return ClientKey(plain["name"], _pair(path, plain), check_key(f"{path}: cluster", plain["cluster"]), also)
 
 
 def read_password(field: str, path: Path) -> str:
@@ -132,7 +163,7 @@ def _check_mode(path: Path, mode: int) -> None:
                       file=str(path))
 
 
-def _read(path: Path, kind: str, more: tuple[str, ...]) -> dict[str, str]:
+def _read(path: Path, kind: str, more: tuple[str, ...], perhaps: tuple[str, ...] = ()) -> dict[str, str]:
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -146,7 +177,7 @@ def _read(path: Path, kind: str, more: tuple[str, ...]) -> dict[str, str]:
     if plain.get("kind") != kind:
         raise Refused("bad_key_file", f"{path} holds the key of a {plain.get('kind', 'stranger')}, not of a"
                       f" {kind}", file=str(path))
-    for field in ("name", "public", "secret", *more):
+    for field in ("name", "public", "secret", *more, *(field for field in perhaps if field in plain)):
         if not isinstance(plain.get(field), str):
             raise Refused("bad_key_file", f"{path} has no {field}", file=str(path))
     return plain

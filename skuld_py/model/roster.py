@@ -5,15 +5,18 @@ is taken out counts no more at once, also on a connection that stands. A key sta
 several keys, so that one can be replaced by the next without a pause. A key that was revoked is remembered, so
 that its owner cannot put it back by itself.
 
+The cluster has a key of its own, which its nodes show to clients. While it is replaced there are two: each node
+shows one of them, and says here which.
+
 Invariants: no two rows have one key; no revoked key has a row; the keys of a node have the role ``node`` alone,
-and no other has it.
+and no other has it. The cluster has two keys at most.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -27,6 +30,7 @@ ROWS_MAX = 3_000
 NODE_ROLE = Role.NODE.value
 ROLES = tuple(role.value for role in Role)
 QUEUES_MAX = 32
+CLUSTER_MAX = 2
 _KEY = re.compile(r"[0-9A-Za-z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")
 """A public key of CURVE in Z85, ZeroMQ's printable form."""
 
@@ -35,7 +39,8 @@ _KEY = re.compile(r"[0-9A-Za-z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")
 class KeyRow:
     """A public key. ``roles``: what its owner may do; ``queues``: only with queues that begin with one of these,
     if any are named. ``until_ms``: when it ends by itself (0: never). ``address``: where other nodes dial the node
-    that has it, as HOST:PORT; empty for a client, or until the node has run."""
+    that has it, as HOST:PORT; empty for a client, or until the node has run. ``shows``: which key of the cluster
+    that node shows to clients; empty if it has not said so."""
 
     key: str
     name: str
@@ -43,6 +48,7 @@ class KeyRow:
     queues: tuple[str, ...] = ()
     until_ms: int = 0
     address: str = ""
+    shows: str = ""
 
     @property
     def is_node(self) -> bool:
@@ -56,10 +62,12 @@ class KeyRow:
 
 @attrs.frozen
 class Roster:
-    """All keys of a cluster, in the order in which they were authorised."""
+    """All keys of a cluster, in the order in which they were authorised. ``cluster``: its own, the newest first;
+    none in a roster from before they were noted."""
 
     rows: tuple[KeyRow, ...] = ()
     revoked: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
     by_key: Mapping[str, KeyRow] = attrs.field(
         default=attrs.Factory(lambda self: {row.key: row for row in self.rows}, takes_self=True), init=False,
         eq=False, repr=False)
@@ -81,17 +89,52 @@ class Roster:
             raise Refused("too_many_keys", f"the cluster knows {ROWS_MAX} keys already; revoke some that"
                           " nobody uses ('skuld keys list' shows them)")
         rows = tuple(row if each.key == row.key else each for each in self.rows)
-        return Roster(rows if known is not None else (*rows, row), self.revoked)
+        return attrs.evolve(self, rows=rows if known is not None else (*rows, row))
 
     def revoking(self, key: str) -> Roster:
         """Without this key, for good."""
         rows = tuple(row for row in self.rows if row.key != key)
-        return Roster(rows, (*self.revoked, key)[-ROWS_MAX:] if key not in self.revoked else self.revoked)
+        return attrs.evolve(self, rows=rows, revoked=(
+            (*self.revoked, key)[-ROWS_MAX:] if key not in self.revoked else self.revoked))
+
+    def check_shown(self, key: str) -> None:
+        """``Refused`` unless nodes may show this key of the cluster."""
+        if self.cluster and key not in self.cluster:
+            raise Refused("old_cluster_key", "cluster-key: the cluster's key was replaced, and this one counts"
+                          " no more; give the newest file ('skuld cluster rotate' has written it). If this is the"
+                          " newest, that was interrupted; run it again")
+
+    def check_newest(self, key: str) -> None:
+        """``Refused`` unless this is the cluster's newest key."""
+        self.check_shown(key)
+        if self.cluster and key != self.cluster[0]:
+            raise Refused("old_cluster_key", "cluster-key: the cluster's key is being replaced; give the newer"
+                          " file ('skuld cluster rotate' has written it)")
+
+    def succeeded(self, key: str, before: str) -> Roster:
+        """With this key of the cluster beside the one before, which it takes the place of."""
+        if self.cluster == (key, before):
+            return self
+        self.check_newest(before)
+        if len(self.cluster) > 1:
+            raise Refused("rotation_under_way", "cluster-key: it is taking the place of another one already; end"
+                          " that first ('skuld cluster rotate --finish')")
+        return attrs.evolve(self, cluster=(key, before))
+
+    def settled(self, key: str, live: Iterable[str]) -> Roster:
+        """With this key of the cluster alone. ``Refused`` while a live node shows another one."""
+        self.check_newest(key)
+        behind = sorted(name for name in live if not (rows := self.node(name)) or rows[-1].shows != key)
+        if behind:
+            raise Refused("nodes_behind", f"cluster-key: node {', '.join(behind)} still shows the key before;"
+                          " start it again with the newest file, and run this again", nodes=", ".join(behind))
+        return attrs.evolve(self, cluster=(key,))
 
     def encode(self) -> bytes:
         """JSON, so that an operator can read it."""
         rows = [attrs.asdict(row) for row in self.rows]
-        return json.dumps({"rows": rows, "revoked": self.revoked}, sort_keys=True).encode()
+        plain = {"rows": rows, "revoked": self.revoked, "cluster": self.cluster}
+        return json.dumps(plain, sort_keys=True).encode()
 
     @classmethod
     def decode(cls, raw: bytes) -> Roster:
@@ -105,9 +148,13 @@ class Roster:
         rows = [_row(f"roster.rows[{at}]", each)
                 for at, each in enumerate(_list("roster.rows", plain.get("rows")))]
         revoked = [_text("roster.revoked", each, _KEY) for each in _list("roster.revoked", plain.get("revoked"))]
+        own = _list("roster.cluster", plain.get("cluster", []))
+        cluster = [_text("roster.cluster", each, _KEY) for each in own]
         if len({row.key for row in rows} | {*revoked}) < len(rows) + len(revoked):
             raise Malformed("roster", "has a key twice")
-        return cls(tuple(rows), tuple(revoked))
+        if len({*cluster}) != len(cluster) or len(cluster) > CLUSTER_MAX:
+            raise Malformed("roster.cluster", f"is not one of at most {CLUSTER_MAX} keys")
+        return cls(tuple(rows), tuple(revoked), tuple(cluster))
 
 
 def check_key(field: str, key: str) -> str:
@@ -138,13 +185,14 @@ def _row(where: str, plain: Any) -> KeyRow:
     roles = tuple(_text(f"{where}.roles", each, NAME) for each in _list(f"{where}.roles", plain.get("roles")))
     if (NODE_ROLE in roles) != (roles == (NODE_ROLE,)):
         raise Malformed(f"{where}.roles", "has other roles besides node")
-    until_ms, address = plain.get("until_ms", 0), plain.get("address", "")
+    until_ms, address, shows = plain.get("until_ms", 0), plain.get("address", ""), plain.get("shows", "")
     if type(until_ms) is not int or until_ms < 0:
         raise Malformed(f"{where}.until_ms", "is no time")
     queues = tuple(_text(f"{where}.queues", each, NAME) for each in _list(f"{where}.queues", plain.get("queues")))
     return KeyRow(_text(f"{where}.key", plain.get("key"), _KEY),
                   _text(f"{where}.name", plain.get("name"), WIDE_NAME), roles, queues, until_ms,
-                  _text(f"{where}.address", address, WIDE_NAME) if address else "")
+                  _text(f"{where}.address", address, WIDE_NAME) if address else "",
+                  _text(f"{where}.shows", shows, _KEY) if shows else "")
 
 
 def _list(where: str, plain: Any) -> list[Any]:

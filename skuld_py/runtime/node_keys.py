@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
+
 from skuld_py.keys.files import ClusterKey, NodeKey, read_node_key, write_new
 from skuld_py.keys.pair import check_library, fresh
 from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster
@@ -25,6 +27,7 @@ def open_keyring(hosts: str, key: ClusterKey, name: str, data: Path) -> Keyring:
     roster = read_roster(hosts, key.cluster)
     if roster is None:
         raise no_keys(key.cluster)
+    roster.check_shown(key.pair.public)
     return Keyring(key.pair, _own(data / NODE_FILE, name).pair, roster)
 
 
@@ -38,10 +41,10 @@ def _own(path: Path, name: str) -> NodeKey:
 
 def take_place(hosts: str, cluster: str, keyring: Keyring, name: str, address: str) -> None:
     """Have the roster say that this node shows its key, and is dialled at this address; it has no other place."""
-    mine = KeyRow(keyring.me.public, name, (NODE_ROLE,), address=address)
+    mine = KeyRow(keyring.me.public, name, (NODE_ROLE,), address=address, shows=keyring.cluster.public)
 
     def placed(roster: Roster) -> Roster:
         others = tuple(row for row in roster.rows if row.name != name or row.key == mine.key)
-        return Roster(others, roster.revoked).authorised(mine)
+        return attrs.evolve(roster, rows=others).authorised(mine)
     if mine not in keyring.roster.rows or len(keyring.roster.node(name)) > 1:
         keyring.put(change_roster(hosts, cluster, placed))

@@ -33,7 +33,7 @@ VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", 
          *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker", "archive", "history", "gateway",
          "token", "manual", "config", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
-              "cluster proofs", "cluster rules", "cluster secure")
+              "cluster proofs", "cluster rotate", "cluster rules", "cluster secure")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")
 OF_CONFIG = ("config show",)
 OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)

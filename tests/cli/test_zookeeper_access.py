@@ -53,21 +53,21 @@ def test_what_is_shown_to_zookeeper_can_be_said_in_each_way(asked: list[Any], wa
     assert isinstance(servers, Servers) and servers == "127.0.0.1:2181"
     assert servers.tls == Tls(Path("ca.pem"), Path("own.pem"), Path("own.key"))
     assert servers.sasl is not None and servers.sasl() == ("prod", "s3cret")
-    assert servers.login() == ""
+    assert servers.logins() == ()
 
 
 def test_without_them_nothing_is_shown(asked: list[Any]) -> None:
     assert destroy().exit_code == 0
 
-    assert asked[0].tls is None and asked[0].sasl is None and asked[0].login() == ""
+    assert asked[0].tls is None and asked[0].sasl is None and asked[0].logins() == ()
 
 
 def test_servers_asked_under_a_name_are_the_same_servers() -> None:
     tls = Tls(Path("ca.pem"))
     servers = Servers("zk1:2181", tls=tls, sasl=lambda: ("a", "b"))
-    owned = servers.owned(lambda: "name:password")
+    owned = servers.owned(lambda: ("name:password",))
 
-    assert (owned, owned.login(), owned.tls, owned.sasl) == ("zk1:2181", "name:password", tls, servers.sasl)
+    assert (owned, owned.logins(), owned.tls, owned.sasl) == ("zk1:2181", ("name:password",), tls, servers.sasl)
     assert "password" not in repr(owned)
 
 

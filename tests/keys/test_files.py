@@ -12,6 +12,7 @@ import pytest
 from skuld_py.errors import Refused
 from skuld_py.keys import pair as pairs
 from skuld_py.keys.files import (
+    Before,
     ClientKey,
     ClusterKey,
     NodeKey,
@@ -26,7 +27,9 @@ from skuld_py.keys.pair import fresh
 CASES: list[tuple[Any, Callable[[Path], Any]]] = [
     (ClusterKey("prod", fresh(), "skuld-prod:0123"), read_cluster_key),
     (NodeKey("h:13000", fresh()), read_node_key),
-    (ClientKey("shop", fresh(), fresh().public), read_client_key)]
+    (ClientKey("shop", fresh(), fresh().public), read_client_key),
+    (ClusterKey("prod", fresh(), "skuld-prod:0123", Before(fresh().public, "skuld-prod:4567")), read_cluster_key),
+    (ClientKey("shop", fresh(), fresh().public, fresh().public), read_client_key)]
 
 
 @pytest.mark.parametrize(("key", "read"), CASES)
@@ -37,7 +40,7 @@ def test_what_is_written_is_read_and_is_its_owner_s_alone(tmp_path: Path, key: A
 
     assert read(path) == key
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert key.pair.secret not in repr(key)
+    assert key.pair.secret not in repr(key) and "4567" not in repr(key)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
@@ -64,7 +67,8 @@ def test_no_file_is_written_over(tmp_path: Path) -> None:
     ("x", "cannot be read as a key"), ('kind = "node"\n', "holds the key of a node, not of a client"),
     ("", "holds the key of a stranger"), ('kind = "client"\nname = "a"\n', "has no public"),
     ('kind = "client"\nname = "a"\npublic = "x"\nsecret = "s"\ncluster = "c"\n', "public: 'x' is no public"),
-    ('kind = "client"\nname = 1\n', "has no name")])
+    ('kind = "client"\nname = 1\n', "has no name"),
+    ('kind = "client"\nname = "a"\npublic = "x"\nsecret = "s"\ncluster = "c"\nalso = 1\n', "has no also")])
 def test_what_is_no_key_is_named(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "a.key"
     write_new(path, text)

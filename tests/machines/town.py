@@ -84,7 +84,7 @@ class Town:
     @property
     def registry(self) -> Servers:
         """All ZooKeeper servers, as the owner of the cluster asks them."""
-        return Servers(self._servers, lambda: read_cluster_key(self.key("cluster")).zookeeper)
+        return Servers(self._servers, lambda: read_cluster_key(self.key("cluster")).logins)
 
     @property
     def registry_logs(self) -> list[Path]:

@@ -6,6 +6,7 @@ import contextlib
 import json
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,42 @@ def test_what_is_encoded_is_decoded() -> None:
     for roster in (Roster(), Roster((NODE, SHOP)), whole):
         assert Roster.decode(roster.encode()) == roster
     assert whole.by_key == {B: SHOP} and whole.revoked == (A,)
+
+
+def test_the_cluster_s_own_keys_stay_whatever_becomes_of_others() -> None:
+    roster = attrs.evolve(Roster((NODE, SHOP)), cluster=(C,))
+    assert Roster.decode(roster.encode()) == roster
+    for changed in (roster.authorised(make_row("d" * 40, "x", ("reader",))), roster.authorised(SHOP),
+                    roster.revoking(B)):
+        assert changed.cluster == (C,)
+    shown = roster.authorised(attrs.evolve(NODE, shows=C))
+    assert Roster.decode(shown.encode()).node("h:1")[0].shows == C
+
+
+def test_the_cluster_s_key_is_replaced_by_the_next_once_no_live_node_shows_it() -> None:
+    old, new, other = C, "d" * 40, "e" * 40
+    both = attrs.evolve(Roster((NODE,)), cluster=(old,)).succeeded(new, old)
+    assert both.cluster == (new, old) and both.succeeded(new, old) == both, "it may be done again"
+    assert Roster().succeeded(new, old).cluster == (new, old), "as a release before left it"
+    for shown in (new, old):
+        both.check_shown(shown)
+    both.check_newest(new)
+    for wrong in (lambda: both.succeeded(other, new), lambda: both.succeeded(other, old),
+                  lambda: both.check_newest(old), lambda: both.check_shown(other)):
+        with pytest.raises(Refused, match=r"skuld cluster rotate|newe"):
+            wrong()
+    for row in (NODE, attrs.evolve(NODE, shows=old)):
+        with pytest.raises(Refused, match="node h:1 still shows the key before"):
+            both.authorised(row).settled(new, ["h:1"])
+        assert both.authorised(row).settled(new, []).cluster == (new,), "it is down, and will need the new one"
+    with pytest.raises(Refused, match="node h:9 still shows"):
+        both.settled(new, ["h:9"])
+    after = both.authorised(attrs.evolve(NODE, shows=new)).settled(new, ["h:1"])
+    assert after.cluster == (new,) and after.settled(new, ["h:1"]) == after
+    with pytest.raises(Refused, match="counts no more"):
+        after.check_shown(old)
+    with pytest.raises(Refused, match="old_cluster_key"):
+        both.settled(old, [])
 
 
 def test_a_key_that_is_authorised_again_has_its_new_row_in_its_old_place() -> None:

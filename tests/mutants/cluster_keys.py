@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
+ROTATION, TOGETHER = "tests/runtime/zookeeper/test_rotation.py::", (
+    "test_while_two_keys_count_either_opens_what_the_other_has_made")
+RUNNING = "test_a_node_that_runs_makes_for_both_once_it_is_told_and_for_the_new_one_alone_at_the_end"
+ROSTER = "tests/model/test_roster.py::test_the_cluster_s_key_is_replaced_by_the_next_once_no_live_node_shows_it"
 SECURING = "tests/runtime/zookeeper/test_securing.py::"
 
 
@@ -29,4 +33,44 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(SECURING + "test_the_folder_of_all_clusters_is_closed_where_it_was_left_open",
              "root-left-open", "anyone gives the folder of all clusters to himself", "secure_cluster",
              "        _close_root(client, timeout_s)\n", ""),
+    # -- replaced -----------------------------------------------------------------------------------
+    _seen_by("tests/runtime/test_keys.py::"
+             "test_a_client_that_knows_two_keys_of_the_cluster_follows_a_node_from_one_to_the_other",
+             "second-key-not-dialled", "a client that knows two keys of the cluster tries the first alone",
+             "dial.dial", "key.clusters, strict=False)", "key.clusters[:1], strict=False)"),
+    _seen_by(ROTATION + TOGETHER, "key-before-not-shown",
+             "a node with the new file cannot read what one with the old file has made", "ClusterKey.logins",
+             "(self.zookeeper,) if self.before is None else (self.zookeeper, self.before.zookeeper)",
+             "(self.zookeeper,)"),
+    _seen_by(ROTATION + RUNNING, "owners-not-heeded",
+             "a node that runs makes znodes for the owner of its own file alone, or for one that has ended",
+             "heed_owners", "    if client.default_acl:\n", "    if False:\n"),
+    _seen_by(ROTATION + "test_at_the_end_the_key_before_opens_nothing", "operators-make-for-both",
+             "what an operator makes stays open to a key that has ended", "log_following.command",
+             "        clusters.heed_owners(client, root, timeout_s)\n", ""),
+    _seen_by(ROTATION + RUNNING, "root-keeps-its-owner", "nodes never hear that two keys count",
+             "begin_rotation", "clusters.owners_of(key.logins)", "clusters.owners_of(key.logins[1:])"),
+    _seen_by(ROTATION + "test_at_the_end_the_key_before_opens_nothing", "old-key-opens-the-old",
+             "what was made before the end stays open to a key that has ended", "end_rotation",
+             "        changed = own_all(client, root, owners, timeout_s)\n        while True:\n",
+             "        changed = 8\n        while False:\n"),
+    _seen_by(ROTATION + "test_the_key_before_is_not_ended_while_a_live_node_shows_it", "ended-under-nodes",
+             "a key is ended that a live node shows", "end_rotation",
+             "known.settled(key.pair.public, _live(client, root, timeout_s))",
+             "known.settled(key.pair.public, ())"),
+    _seen_by(ROSTER, "silent-nodes-pass", "a node that has not said which key it shows counts for one of the new",
+             "Roster.settled", "if not (rows := self.node(name)) or rows[-1].shows != key",
+             "if (rows := self.node(name)) and rows[-1].shows != key"),
+    _seen_by(ROSTER, "three-keys-at-once", "a key is replaced while it takes the place of another one",
+             "Roster.succeeded", "        if len(self.cluster) > 1:\n", "        if False:\n"),
+    _seen_by(ROSTER, "old-files-for-new-clients", "new clients get a key that is about to end",
+             "Roster.check_newest", "        if self.cluster and key != self.cluster[0]:\n",
+             "        if False:\n"),
+    _seen_by(ROTATION + "test_a_node_does_not_start_with_a_key_that_the_cluster_does_not_go_by_yet",
+             "keys-of-no-roster-shown", "a node shows a key of the cluster that no client can know",
+             "open_keyring", "    roster.check_shown(key.pair.public)\n", ""),
+    _seen_by("tests/model/test_roster.py::test_the_cluster_s_own_keys_stay_whatever_becomes_of_others",
+             "cluster-keys-forgotten", "who changes a key in the roster drops the cluster's own",
+             "Roster.revoking", "attrs.evolve(self, rows=rows, revoked=(",
+             "attrs.evolve(Roster(), rows=rows, revoked=("),
 )

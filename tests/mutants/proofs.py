@@ -29,7 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        self._view.check_claims(now_ms, *named, over)\n", "", "C22", NEVER + "[renew]"),
     mutant("new-key-used-at-once", "proofs are given by a key that other nodes do not know",
            "Notary.certified", "is_known = now_ms >= self._from_ms or not self._former", "is_known = True", "C22",
-           NEW + "test_all_nodes_know_a_key_before_any_proves_by_it", NEW + LAW, seeds=30),
+           NEW + "test_all_nodes_know_a_key_before_any_proves_by_it", NEW + LAW, seeds=0),
     mutant("new-key-never-used", "a key that was replaced goes on proving claims", "Notary.certified",
            "is_known = now_ms >= self._from_ms or not self._former", "is_known = not self._former", "C22",
            NEW + "test_all_nodes_know_a_key_before_any_proves_by_it", NEW + LAW, seeds=0),

@@ -59,5 +59,5 @@ MUTANTS: tuple[Mutant, ...] = (
              " clusters.open_client"),
     _seen_by(ACCESS + "test_servers_asked_under_a_name_are_the_same_servers", "owner-unsealed",
              "with the key of a cluster ZooKeeper is asked without TLS", "Servers.owned",
-             "return Servers(self, login, tls=self.tls, sasl=self.sasl)", "return Servers(self, login)"),
+             "return Servers(self, logins, tls=self.tls, sasl=self.sasl)", "return Servers(self, logins)"),
 )

@@ -15,6 +15,7 @@ from skuld_py.model.coordination import CoordinationEvent
 from skuld_py.model.document import Member
 from skuld_py.model.events import Event
 from skuld_py.model.registration import Registration
+from skuld_py.model.roster import Roster
 from skuld_py.runtime.zookeeper.registry import Registry
 
 SESSION_MS = 2_000
@@ -58,9 +59,11 @@ class Events:
 
 @contextlib.contextmanager
 def joined(hosts: str, cluster: str, member: Member, session_ms: int = SESSION_MS, *,
-           starts: int = 1, judged: Registration | None = None) -> Iterator[tuple[Registry, Events]]:
+           starts: int = 1, judged: Registration | None = None, put_roster: Callable[[Roster], None] | None = None
+           ) -> Iterator[tuple[Registry, Events]]:
     events = Events()
-    registry = Registry(hosts, cluster, member, session_ms, events.emit, starts=starts, judged=judged)
+    registry = Registry(hosts, cluster, member, session_ms, events.emit, starts=starts, judged=judged,
+                        put_roster=put_roster)
     registry.start()
     try:
         yield registry, events

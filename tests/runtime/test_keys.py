@@ -10,7 +10,9 @@ import pytest
 import zmq
 
 from skuld_py.client.connection import Connection
-from skuld_py.errors import Refused
+from skuld_py.client.dial import dial
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.errors import Refused, Uncertain
 from skuld_py.keys.files import ClientKey
 from skuld_py.keys.pair import Pair, fresh
 from skuld_py.model.messages import Acked, Greet, Invite
@@ -113,6 +115,7 @@ def test_a_peer_is_let_in_soon_after_the_roster_names_it(town: Town) -> None:
     whole = town.roster
     town.know(whole.revoking(town.pairs["anna"].public))
     town.keyrings["anna"].put(whole)
+    town.nodes["anna"].set_peers({})  # a connection from before would stand
     town.nodes["anna"].set_peers({"bert": ("h", 1)})
     assert town.send("anna", "bert", 0.5) == []
     town.keyrings["bert"].put(whole)
@@ -177,6 +180,49 @@ def test_a_client_that_is_not_let_in_is_told_why(town: Town, key: str, code: str
     connection.close()
     assert refused.value.code == code
     assert "key" in refused.value.message
+
+
+def begun_again(town: Town, cluster: Pair) -> None:
+    """Anna starts again at the same port and shows another key of the cluster."""
+    before = town.nodes["anna"]
+    port = before.port
+    before.close()
+    keyring = Keyring(cluster, town.pairs["anna"], town.roster)
+    town.nodes["anna"] = Transport("anna", CLUSTER, "127.0.0.1", port, keyring=keyring)
+
+
+def test_a_client_that_knows_two_keys_of_the_cluster_follows_a_node_from_one_to_the_other(town: Town) -> None:
+    newer, carl = fresh(), town.pairs["carl"]
+    address = f"127.0.0.1:{town.nodes['anna'].port}"
+    with zmq.Context() as context, context.socket(zmq.DEALER) as both, context.socket(zmq.DEALER) as old:
+        dial(both, address, DEFAULT_LIMITS, ClientKey("carl", carl, newer.public, town.cluster.public))
+        dial(old, address, DEFAULT_LIMITS, ClientKey("carl", carl, town.cluster.public))
+        both.sndtimeo = old.sndtimeo = int(WAIT_S * 1_000)
+        for each in (both, old):
+            assert town.hears(each) is not None
+        begun_again(town, newer)
+        try:
+            old.sndtimeo = 100
+            assert town.hears(both) is not None
+            with pytest.raises(zmq.Again):
+                town.hears(old)
+        finally:
+            town.nodes["anna"].close()
+
+
+@pytest.mark.parametrize("order", ["new first", "old first"])
+def test_a_client_that_knows_two_keys_is_told_of_its_own_that_it_is_not_let_in(town: Town, order: str) -> None:
+    newer = fresh().public
+    clusters = (newer, town.cluster.public) if order == "new first" else (town.cluster.public, newer)
+    address = f"127.0.0.1:{town.nodes['anna'].port}"
+    for key, code in ((ClientKey("dora", fresh(), *clusters), "denied"),
+                      (ClientKey("carl", town.pairs["carl"], newer, fresh().public), "wrong_cluster_key"),
+                      (ClientKey("carl", town.pairs["carl"], *clusters), "deadline")):  # let in, and not answered
+        connection = Connection([address], key=key)
+        with pytest.raises((Refused, Uncertain)) as refused:
+            connection.greet(1.0)
+        connection.close()
+        assert refused.value.code == code
 
 
 def test_a_client_with_a_key_for_nodes_without_is_told_so() -> None:

@@ -213,7 +213,7 @@ def test_a_key_of_some_queues_is_for_those_alone(keyed: LocalCluster, tmp_path: 
 def test_the_key_of_claims_is_replaced_and_nobody_who_works_notices(keyed: LocalCluster) -> None:
     assert keyed.cluster_key is not None
     login = read_cluster_key(keyed.cluster_key).zookeeper
-    hosts, now_ms = Servers(keyed.zookeeper_hosts, lambda: login), time.time_ns() // 1_000_000
+    hosts, now_ms = Servers(keyed.zookeeper_hosts, lambda: (login,)), time.time_ns() // 1_000_000
     with Client(keyed.addresses, key=keyed.key, timeout_s=20) as client:
         client.enqueue_many("proved", [b"%d" % number for number in range(2_000)])
         held = client.claim("proved", n=20, lease_s=60)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -36,7 +36,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KeeperState
-from kazoo.security import make_acl, make_digest_acl
+from kazoo.security import ACL, make_acl, make_digest_acl
 
 from skuld_py.config import Parameters
 from skuld_py.errors import Malformed, Refused, Uncertain
@@ -297,9 +297,8 @@ def open_client(hosts: str, session_s: float) -> Any:
 def _shown_to(servers: Servers) -> dict[str, Any]:
     """By what the servers know the client, and it them, in kazoo's words."""
     shown: dict[str, Any] = {}
-    if login := servers.login():
-        name, _, password = login.partition(":")
-        shown |= {"auth_data": [("digest", login)], "default_acl": [make_digest_acl(name, password, all=True)]}
+    if logins := servers.logins():
+        shown |= {"auth_data": [("digest", login) for login in logins], "default_acl": owners_of(logins)}
     if servers.tls is not None:
         servers.tls.context()  # so that a file that is no use is refused here, and not by kazoo's thread
         shown["use_ssl"] = True
@@ -309,6 +308,19 @@ def _shown_to(servers: Servers) -> dict[str, Any]:
     if servers.tls is not None or servers.sasl is not None:
         shown |= {"handler": Handler(servers.tls), "logger": logger}
     return shown
+
+
+def owners_of(logins: Iterable[str]) -> list[ACL]:
+    """Those who may do everything, and nobody else anything."""
+    return [make_digest_acl(name, password, all=True) for name, _, password in
+            (login.partition(":") for login in logins)]
+
+
+def heed_owners(client: Any, root: str, timeout_s: float) -> None:
+    """Let what this client makes belong to whom the cluster belongs. While its key is replaced these are two, as
+    nodes show either; and then it is the new one alone, though this client still knows both."""
+    if client.default_acl:
+        client.default_acl = client.get_acls_async(root).get(timeout=timeout_s)[0]
 
 
 def start(client: Any, hosts: str, timeout_s: float) -> None:

@@ -88,6 +88,7 @@ def command(hosts: str, parameters: Parameters, wish: Command, timeout_s: float 
     writer = f"operator~{secrets.token_hex(8)}"
     with _reader(hosts, parameters.cluster, timeout_s) as (client, reader):
         here, raw = _latest(reader, Replica.base(parameters)), Entry(writer, 0, wish).encode()
+        clusters.heed_owners(client, root, timeout_s)
         try:
             answer = client.create_async(f"{root}/log/entry-", raw, sequence=True)
             position = position_of(answer.get(timeout=timeout_s))

@@ -60,7 +60,7 @@ class Registry:
         self._emit = emit
         self._on_failure = on_failure
         self._connection = Connection(hosts, session_ms / 1000, self._on_break, self._work, self._fail)
-        root = clusters.path_of(cluster)
+        root = self._root = clusters.path_of(cluster)
         self._presence = Presence(self._connection, root, me, starts, judged, emit)
         self._documents = Documents(self._connection, root, emit)
         self._key = ClaimKey(self._connection, root, emit)
@@ -184,6 +184,7 @@ class Registry:
             return  # being connected again leads here again
         breaks = self._connection.breaks
         self._void()
+        clusters.heed_owners(self._connection.client, self._root, self._connection.patience_s)
         self._presence.begin_session(self._connection.session())
         self._presence.keep_entry()
         self._presence.keep_pulse()

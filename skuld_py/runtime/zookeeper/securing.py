@@ -46,9 +46,9 @@ def check_stopped(hosts: str, cluster: str, timeout_s: float = 10.0) -> None:
         _check_stopped(client, hosts, cluster, timeout_s)
 
 
-def secure_cluster(hosts: Servers, cluster: str, timeout_s: float = 10.0) -> bool:
-    """Give all that a cluster keeps to the login of ``hosts``, and keys to the cluster. False when it was so
-    already. ``Refused`` while nodes live."""
+def secure_cluster(hosts: Servers, cluster: str, public: str, timeout_s: float = 10.0) -> bool:
+    """Give all that a cluster keeps to the login of ``hosts``, and keys to the cluster, this one first. False when
+    it was so already. ``Refused`` while nodes live."""
     root = clusters.path_of(cluster)
     with clusters.connection(hosts, timeout_s, is_write=True) as client:
         _check_stopped(client, hosts, cluster, timeout_s)
@@ -59,7 +59,7 @@ def secure_cluster(hosts: Servers, cluster: str, timeout_s: float = 10.0) -> boo
         has_changed = own_all(client, root, owners, timeout_s) > 0 or has_changed
         _replace_claim_key(client, cluster, timeout_s)
         with suppress(NodeExistsError):
-            client.create_async(roster_path(root), Roster().encode()).get(timeout=timeout_s)
+            client.create_async(roster_path(root), Roster(cluster=(public,)).encode()).get(timeout=timeout_s)
             return True
         return has_changed
 

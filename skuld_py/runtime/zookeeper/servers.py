@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 class Servers(str):
     """``HOST:PORT,...``, perhaps with ``/PATH`` behind it, below which everything is kept.
 
-    ``login``: gives NAME:PASSWORD, as which the znodes of a cluster with keys are made and read; "" for nobody.
-    ``tls``: what a connection is sealed with. ``sasl``: gives the name and the password by which the servers let a
-    connection in at all. Both functions are asked whenever a connection is made.
+    ``logins``: gives NAME:PASSWORD, as which the znodes of a cluster with keys are made and read: none for nobody,
+    two while one takes the place of the other. ``tls``: what a connection is sealed with. ``sasl``: gives the name
+    and the password by which the servers let a connection in at all. Both functions are asked whenever a
+    connection is made.
     """
 
-    login: Callable[[], str]
+    logins: Callable[[], tuple[str, ...]]
     tls: Tls | None
     sasl: Callable[[], tuple[str, str]] | None
 
-    def __new__(cls, hosts: str, login: Callable[[], str] = str, *, tls: Tls | None = None,
+    def __new__(cls, hosts: str, logins: Callable[[], tuple[str, ...]] = tuple, *, tls: Tls | None = None,
                 sasl: Callable[[], tuple[str, str]] | None = None) -> Servers:
         """The servers, asked by somebody."""
         made = super().__new__(cls, hosts)
-        made.login, made.tls, made.sasl = login, tls, sasl
+        made.logins, made.tls, made.sasl = logins, tls, sasl
         return made
 
     @classmethod
@@ -37,6 +38,6 @@ class Servers(str):
         """Servers of which perhaps no more is known than where they are."""
         return hosts if isinstance(hosts, Servers) else cls(hosts)
 
-    def owned(self, login: Callable[[], str]) -> Servers:
+    def owned(self, logins: Callable[[], tuple[str, ...]]) -> Servers:
         """The same servers, asked under a name."""
-        return Servers(self, login, tls=self.tls, sasl=self.sasl)
+        return Servers(self, logins, tls=self.tls, sasl=self.sasl)

@@ -24,14 +24,14 @@ from skuld_py.runtime.zookeeper.servers import Servers
 
 pytestmark = pytest.mark.cluster
 
-LOGIN = "skuld-c:secret"
+LOGIN, PUBLIC = "skuld-c:secret", "p" * 40
 OWNERS = [make_digest_acl("skuld-c", "secret", all=True)]
 STEPS = 16
 """Those of a cluster as ``filled`` leaves it."""
 
 
 def asked_as_owner(server: ZooKeeperServer, login: str = LOGIN) -> Servers:
-    return Servers(server.hosts, lambda: login)
+    return Servers(server.hosts, lambda: (login,))
 
 
 def filled(server: ZooKeeperServer, cluster: str) -> None:
@@ -54,24 +54,24 @@ def test_all_that_a_cluster_keeps_becomes_its_owners(server: ZooKeeperServer, cl
     before = read_parameters(server.hosts, cluster)
     hosts = asked_as_owner(server)
 
-    assert secure_cluster(hosts, cluster)
+    assert secure_cluster(hosts, cluster, PUBLIC)
 
     found = owners_of_all(server, cluster)
     assert len(found) == 13 and all(owners == OWNERS for owners in found.values()), found
-    assert read_roster(hosts, cluster) == Roster()
+    assert read_roster(hosts, cluster) == Roster(cluster=(PUBLIC,))
     assert read_parameters(hosts, cluster).cluster_id == before.cluster_id
     with client_of(server) as stranger:
         for path in found:
             with pytest.raises(NoAuthError):
                 stranger.get(path)
-    assert not secure_cluster(hosts, cluster), "it was so already"
+    assert not secure_cluster(hosts, cluster, PUBLIC), "it was so already"
 
 
 def test_the_key_of_claims_which_all_could_read_is_replaced(server: ZooKeeperServer, cluster: str) -> None:
     clusters.draw_key(server.hosts, cluster, "ab" * 32, 0)
     before_ms = time.time_ns() // 1_000_000
     hosts = asked_as_owner(server)
-    assert secure_cluster(hosts, cluster) and not secure_cluster(hosts, cluster)
+    assert secure_cluster(hosts, cluster, PUBLIC) and not secure_cluster(hosts, cluster, PUBLIC)
     made = read_parameters(hosts, cluster)
     assert made.claim_key != "ab" * 32 and [each.key for each in made.former_keys] == ["ab" * 32]
     assert 0 <= made.claim_from_ms - before_ms < 60_000
@@ -82,19 +82,19 @@ def test_the_folder_of_all_clusters_is_closed_where_it_was_left_open(server: Zoo
     with client_of(server) as client:
         client.create("/old/skuld", makepath=True)
         create_cluster(f"{server.hosts}/old", Parameters("c", "id-of-c"))
-        assert secure_cluster(Servers(f"{server.hosts}/old", lambda: LOGIN), "c")
+        assert secure_cluster(Servers(f"{server.hosts}/old", lambda: (LOGIN,)), "c", PUBLIC)
         assert client.get_acls("/old/skuld")[0] == clusters.ROOT_ACL
 
 
 def test_who_has_no_key_or_another_one_is_told_so(server: ZooKeeperServer, cluster: str) -> None:
-    assert secure_cluster(asked_as_owner(server), cluster)
+    assert secure_cluster(asked_as_owner(server), cluster, PUBLIC)
     for hosts in (server.hosts, asked_as_owner(server, "skuld-c:other")):
         for ask in (read_parameters, check_stopped):
             with pytest.raises(Refused, match="--cluster-key FILE") as refused:
                 ask(hosts, cluster)
             assert refused.value.code == "zookeeper_denied"
     with pytest.raises(Refused, match="zookeeper_denied"):
-        secure_cluster(asked_as_owner(server, "skuld-c:other"), cluster)
+        secure_cluster(asked_as_owner(server, "skuld-c:other"), cluster, PUBLIC)
 
 
 def test_nothing_is_changed_while_nodes_live_and_they_are_named(server: ZooKeeperServer, cluster: str) -> None:
@@ -102,13 +102,13 @@ def test_nothing_is_changed_while_nodes_live_and_they_are_named(server: ZooKeepe
         for pulse in ("h:2~b", "h:1~a", "h:2~c"):
             client.create(f"/skuld/{cluster}/members/{pulse}", ephemeral=True)
         for refuse in (lambda: check_stopped(server.hosts, cluster),
-                       lambda: secure_cluster(asked_as_owner(server), cluster)):
+                       lambda: secure_cluster(asked_as_owner(server), cluster, PUBLIC)):
             with pytest.raises(Refused, match="live nodes: h:1, h:2; stop them first") as refused:
                 refuse()
             assert refused.value.code == "cluster_alive"
         assert all(owners == OPEN_ACL_UNSAFE for owners in owners_of_all(server, cluster).values())
     with pytest.raises(Refused, match="unknown_cluster"):
-        secure_cluster(asked_as_owner(server), "nowhere")
+        secure_cluster(asked_as_owner(server), "nowhere", PUBLIC)
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, after: int, then: Callable[[], None]) -> None:
@@ -133,13 +133,13 @@ def test_what_was_interrupted_goes_on(server: ZooKeeperServer, cluster: str, mon
     hosts = asked_as_owner(server)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupted(patch, after, stop)
-        secure_cluster(hosts, cluster)
+        secure_cluster(hosts, cluster, PUBLIC)
 
     assert read_roster(hosts, cluster) is None, "no node starts with a key before all is owned"
     if after >= 2:
         with pytest.raises(Refused, match="zookeeper_denied"):
             read_parameters(server.hosts, cluster)
-    assert secure_cluster(hosts, cluster)
+    assert secure_cluster(hosts, cluster, PUBLIC)
     assert all(owners == OWNERS for owners in owners_of_all(server, cluster).values())
 
 
@@ -150,11 +150,11 @@ def test_a_node_that_came_up_meanwhile_is_named(server: ZooKeeperServer, cluster
         pulse = f"/skuld/{cluster}/members/h:9~x"
         with monkeypatch.context() as patch, pytest.raises(Refused, match="live nodes: h:9; stop them first"):
             interrupted(patch, 2, lambda: client.create(pulse, ephemeral=True) and None)
-            secure_cluster(hosts, cluster)
+            secure_cluster(hosts, cluster, PUBLIC)
         assert read_roster(hosts, cluster) is None
         with pytest.raises(NoAuthError):
             client.create(f"/skuld/{cluster}/members/h:8~x", ephemeral=True)
     with client_of(server, auth_data=[("digest", LOGIN)]) as client:
         if client.exists(pulse):
             client.delete(pulse)
-    assert secure_cluster(hosts, cluster)
+    assert secure_cluster(hosts, cluster, PUBLIC)
