@@ -25,6 +25,8 @@ from skuld_py.verbs.words import copies, many, said
 if TYPE_CHECKING:
     from skuld_py.config import Parameters
 
+"""The name in the roster of the client whose key is made with the cluster."""
+
 
 @click.group()
 def cluster() -> None:
@@ -45,6 +47,9 @@ cluster.add_command(rules)
               help="Give it keys: its nodes speak to owners of keys only, and may listen on any address.")
 @click.option("--cluster-key", "key_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               default=None, show_default="NAME.key", help="With --secure: where to write the cluster's key.")
+@click.option("--first-client", "client_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              default=None, show_default="none",
+              help="With --secure: also write a key for a client of yours, which may do everything.")
 @click.option("--partitions", type=int, default=8,
               help="Slices of the tasks: a power of two, fixed for ever.")
 @click.option("--replicas", type=int, default=3,
@@ -53,8 +58,8 @@ cluster.add_command(rules)
               help="How far the nodes' clocks may differ. A lapsed claim is granted again this much later.")
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
-def create(name: str, hosts: str, secure: bool, key_file: Path | None, partitions: int, replicas: int,
-           skew_s: float, timeout_s: float, as_json: bool) -> None:
+def create(name: str, hosts: str, secure: bool, key_file: Path | None, client_file: Path | None,
+           partitions: int, replicas: int, skew_s: float, timeout_s: float, as_json: bool) -> None:
     """Create the cluster NAME. Then start its nodes; it serves once there are as many as replicas.
 
     \b
@@ -74,10 +79,11 @@ def create(name: str, hosts: str, secure: bool, key_file: Path | None, partition
 
     parameters = Parameters(name, secrets.token_hex(16), partitions, replicas, round(skew_s * 1000),
                             claim_key=secrets.token_hex(32))
-    if key_file is not None and not secure:
-        raise click.UsageError("--cluster-key: without --secure the cluster has no key; say both, or neither.")
+    for option, file in (("--cluster-key", key_file), ("--first-client", client_file)):
+        if file is not None and not secure:
+            raise click.UsageError(f"{option}: without --secure the cluster has no key; say both, or neither.")
     if secure:
-        create_secure(hosts, parameters, key_file or Path(f"{name}.key"), timeout_s)
+        create_secure(hosts, parameters, key_file or Path(f"{name}.key"), client_file, timeout_s)
     else:
         create_cluster(hosts, parameters, timeout_s)
     shown = f" --cluster-key {key_file or f'{name}.key'}" if secure else ""

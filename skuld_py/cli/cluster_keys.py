@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from skuld_py.keys.files import ClusterKey
     from skuld_py.runtime.zookeeper.servers import Servers
 
+FIRST_CLIENT = "first-client"
+"""The name of the key that is made together with its cluster."""
+
 
 @click.command()
 @click.argument("name")
@@ -160,16 +163,28 @@ def shown_to(hosts: str, key: ClusterKey) -> Servers:
     return Servers.of(hosts).owned(lambda: key.logins)
 
 
-def create_secure(hosts: str, parameters: Parameters, path: Path, timeout_s: float) -> None:
-    """A new cluster with a new key."""
-    from skuld_py.keys.files import write_new
-    from skuld_py.model.roster import Roster
+def create_secure(hosts: str, parameters: Parameters, path: Path, client_path: Path | None,
+                  timeout_s: float) -> None:
+    """A new cluster with a new key, and perhaps one for a client that may do everything."""
+    from skuld_py.keys.files import ClientKey, write_new
+    from skuld_py.keys.pair import fresh
+    from skuld_py.model.roles import CLIENTS
+    from skuld_py.model.roster import Roster, make_row
     from skuld_py.runtime.zookeeper.clusters import create_cluster
 
     key = fresh_key(parameters.cluster)
-    write_new(path, key.text)
+    client = ClientKey(FIRST_CLIENT, fresh(), key.pair.public)
+    texts, roster = {path: key.text}, Roster(cluster=(key.pair.public,))
+    if client_path is not None:
+        texts[client_path] = client.text
+        roster = roster.authorised(make_row(client.pair.public, client.name, tuple(CLIENTS)))
+    written: list[Path] = []
     try:
-        create_cluster(shown_to(hosts, key), parameters, timeout_s, roster=Roster(cluster=(key.pair.public,)))
+        for file, text in texts.items():
+            write_new(file, text)
+            written.append(file)
+        create_cluster(shown_to(hosts, key), parameters, timeout_s, roster=roster)
     except Refused:
-        path.unlink()
+        for file in written:
+            file.unlink()
         raise

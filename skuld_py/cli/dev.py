@@ -2,11 +2,18 @@
 
 ZooKeeper, nodes and a worker are real processes, started as they would be anywhere; a node may be killed to
 see the others go on. They end with this command, however it ends: asked to by SIGINT or SIGTERM, or killed.
+
+The cluster has keys, as one that is not for trying has: what people try is what they run. Its clients' key is left
+where this user's clients find it by themselves (``keys.loopback``); where it cannot be, or where they were told
+another one, a line says how to name it. A directory stays what it was made as: those of older releases, and of
+``--no-keys``, have no keys.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shlex
 import socket
 import subprocess
 import tempfile
@@ -17,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.cli.options import NODES, json_option
+from skuld_py.cli.options import KEY_VARIABLE, NODES, json_option
 from skuld_py.cli.stopping import until_stopped, watch
 
 if TYPE_CHECKING:
@@ -38,12 +45,15 @@ HTTP_ABOVE = 80
 @click.option("--worker", "queue", metavar="QUEUE", default=None, help="Also run a worker for this queue.")
 @click.option("--app", "apps", multiple=True, metavar="MODULE",
               help="What the worker runs: a module with task functions; may be given several times.")
+@click.option("--no-keys", is_flag=True, show_default=False,
+              help="A cluster without keys: its nodes speak to anybody on this machine, and nothing is sealed.")
 @json_option
 def dev(count: int, port: int, http_port: int | None, directory: Path | None, queue: str | None,
-        apps: tuple[str, ...], as_json: bool) -> None:
+        apps: tuple[str, ...], no_keys: bool, as_json: bool) -> None:
     """Run ZooKeeper, a cluster, an HTTP gateway and perhaps a worker on this machine until Ctrl-C.
 
-    Needs Java 17 or later.
+    Needs Java 17 or later. The cluster has keys; your other terminals and programs on this machine find theirs
+    by themselves.
 
     \b
     Examples:
@@ -70,16 +80,20 @@ def dev(count: int, port: int, http_port: int | None, directory: Path | None, qu
         if http:
             _check_free(range(http, http + 1), "--http")
         cluster = LocalCluster(place, count, replicas=min(count, 3), ports=ports,
-                               what_is_missing=what_is_missing,
+                               what_is_missing=what_is_missing, is_keyed=_is_keyed(place, no_keys),
                                gateway=["--port", str(http)] if http else None)
         watcher = _Watcher(cluster, as_json)
         try:
             cluster.start()
             if queue is not None:
                 watcher.worker = cluster.start_worker(queue, apps, working_directory=Path.cwd())
-            introduce = _introduce_as_json if as_json else _introduce
-            introduce(cluster, time.monotonic() - began, place, directory is not None)
-            watch(watcher.look)
+            with _key_left(cluster) as is_found:
+                known = (cluster, time.monotonic() - began, place, directory is not None)
+                if as_json:
+                    _introduce_as_json(*known)
+                else:
+                    _introduce(*known, is_key_found=is_found)
+                watch(watcher.look)
         finally:
             if cluster.addresses:
                 watcher.say_stopping()
@@ -95,6 +109,37 @@ def _place(directory: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="skuld-dev-", ignore_cleanup_errors=True) as made:
         yield Path(made)
+
+
+def _is_keyed(place: Path, no_keys: bool) -> bool:
+    """Whether the cluster has keys: as it was made, or is to be."""
+    from skuld_py.errors import Refused
+    from skuld_py.keys.files import CLUSTER_FILE
+
+    if not (place / "ports.json").exists():
+        return not no_keys
+    is_keyed = (place / CLUSTER_FILE).exists()
+    if is_keyed and no_keys:
+        raise Refused("has_keys", f"no-keys: the cluster in {place} was made with keys; leave --no-keys out, or"
+                      " name another --directory", directory=str(place))
+    return is_keyed
+
+
+@contextlib.contextmanager
+def _key_left(cluster: LocalCluster) -> Iterator[bool]:
+    """Leave the clients' key where clients look; whether those that are told nothing find it."""
+    from skuld_py.errors import Refused
+    from skuld_py.keys import loopback
+    from skuld_py.keys.files import read_client_key
+
+    with contextlib.ExitStack() as held:
+        is_found = KEY_VARIABLE not in os.environ
+        if cluster.key is not None:
+            try:
+                held.enter_context(loopback.left(read_client_key(cluster.key), cluster.ports))
+            except (OSError, Refused):
+                is_found = False
+        yield is_found
 
 
 def _check_free(ports: range, option: str = "--port") -> None:
@@ -113,7 +158,7 @@ def _check_free(ports: range, option: str = "--port") -> None:
                               port=port) from error
 
 
-def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool) -> None:
+def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool, *, is_key_found: bool) -> None:
     """What runs where, and what to try."""
     from skuld_py.cli.showing import print_table, table
 
@@ -123,12 +168,15 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool)
         rows.add_row("node", address, str(cluster.node_process_id(index)), str(cluster.node_log(index)))
     if cluster.gateway_url:
         rows.add_row("gateway", cluster.gateway_url, "", str(cluster.gateway_log(0)))
-    click.echo(f"cluster {cluster.name} is ready after {took_s:.1f} s, its files in {place}"
+    kind = "" if cluster.key is not None else ", without keys,"
+    click.echo(f"cluster {cluster.name}{kind} is ready after {took_s:.1f} s, its files in {place}"
                + ("" if is_kept else " until it stops"))
     print_table(rows)
     click.echo("\nTry in another terminal:")
     if NODES not in cluster.addresses:
         click.echo(f"  export SKULD_NODES={','.join(cluster.addresses)}")
+    if cluster.key is not None and not is_key_found:
+        click.echo(f"  export {KEY_VARIABLE}={shlex.quote(str(cluster.key))}")
     for line in ("skuld enqueue general 'sup?'", "skuld claim general --lease 30s", "skuld list general",
                  f"kill -9 {cluster.node_process_id(0)}    # a node; the others go on", "skuld status"):
         click.echo(f"  {line}")
@@ -142,6 +190,7 @@ def _introduce_as_json(cluster: LocalCluster, took_s: float, place: Path, is_kep
 
     print_json({"event": "ready", "cluster": cluster.name, "took_s": round(took_s, 1), "directory": str(place),
                 "is_kept": is_kept, "zookeeper": cluster.zookeeper_hosts, "gateway": cluster.gateway_url or None,
+                "client_key": None if cluster.key is None else str(cluster.key),
                 "nodes": [{"address": address, "process": cluster.node_process_id(index),
                            "log": str(cluster.node_log(index))}
                           for index, address in enumerate(cluster.addresses)]})

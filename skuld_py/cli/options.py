@@ -126,7 +126,8 @@ def _key_shown() -> Iterator[None]:
 key_option = click.option(
     "--client-key", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
     cls=SharedOption, expose_value=False, callback=_note_key, show_default="none",
-    help="The key file to show to the nodes, if they want one. Also $SKULD_CLIENT_KEY.")
+    help="The key file to show to the nodes, if they want one; that of 'skuld dev' is found. Also"
+         " $SKULD_CLIENT_KEY.")
 
 cluster_option = click.option(
     "--cluster", required=True, metavar="NAME", cls=SharedOption,

@@ -72,7 +72,7 @@ class Situation:
 
 def ask(nodes: list[str], timeout_s: float) -> Situation:
     """The situation; raises only when no node answers at all."""
-    connection = Connection(nodes, key=key_of(None))
+    connection = Connection(nodes, key=key_of(None, nodes))
     try:
         situation = look(connection, timeout_s)
         return attrs.evolve(situation, blocked=_blocked(connection, nodes, situation.depths, timeout_s))

@@ -58,7 +58,8 @@ def top(every_s: float, once: bool, nodes: str, timeout_s: float, as_json: bool)
     from skuld_py.client.connection import Connection
     from skuld_py.client.dial import key_of
 
-    connection = Connection(addresses_of(nodes), key=key_of(None))
+    addresses = addresses_of(nodes)
+    connection = Connection(addresses, key=key_of(None, addresses))
     try:
         if once:
             _draw_once(as_json)(_look(connection, timeout_s), None, "")

@@ -52,9 +52,9 @@ class Client(Verbs, Blocking):
     def __init__(self, nodes: str | Sequence[str] = "127.0.0.1:13000", *, holder: str | None = None,
                  timeout_s: float = TIMEOUT_S, key: str | PathLike[str] | ClientKey | None = None) -> None:
         super().__init__(holder)
-        self._key = key_of(key)
         self._timeout_s = timeout_s
         self._addresses = addresses_of(nodes)
+        self._key = key_of(key, self._addresses)
         self._begin()
         forks.renew(self)
 

@@ -13,6 +13,7 @@ import zmq
 from skuld_py.client.lines import QUEUE
 from skuld_py.config import Limits
 from skuld_py.errors import Refused
+from skuld_py.keys import loopback
 from skuld_py.keys.files import ClientKey, read_client_key
 from skuld_py.model.messages import Greeted
 
@@ -44,12 +45,13 @@ def addresses_in(greeted: Greeted) -> list[str]:
             for member in greeted.members]
 
 
-def key_of(given: str | os.PathLike[str] | ClientKey | None) -> ClientKey | None:
-    """The key of a file, or the one given; without one that which $SKULD_CLIENT_KEY names, if it names one."""
+def key_of(given: str | os.PathLike[str] | ClientKey | None, nodes: Sequence[str]) -> ClientKey | None:
+    """The key of a file, or the one given; without one that which $SKULD_CLIENT_KEY names, if it names one; or
+    that which ``skuld dev`` has left for clients of these nodes."""
     if isinstance(given, ClientKey):
         return given
     path = os.environ.get("SKULD_CLIENT_KEY") if given is None else given
-    return read_client_key(Path(path).expanduser()) if path else None
+    return read_client_key(Path(path).expanduser()) if path else loopback.found(nodes)
 
 
 def dial(socket: zmq.Socket[Any], node: str, limits: Limits, key: ClientKey | None = None) -> None:

@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
 
 
-def what_is_missing(addresses: Sequence[str]) -> str:
-    """What keeps the cluster from serving in full: nodes, leaders; empty when it does."""
+def what_is_missing(addresses: Sequence[str], key: Path | None = None) -> str:
+    """What keeps the cluster from serving in full: nodes, leaders; empty when it does. ``key``: the file of the
+    key to ask with."""
     try:
-        with Client(addresses, timeout_s=2.0) as client:
+        with Client(addresses, timeout_s=2.0, key=key) as client:
             view = client.status()
     except SkuldError as error:
         return f"an answer of a node ({error.message})"

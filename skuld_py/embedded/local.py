@@ -10,7 +10,7 @@ Invariants:
 
 The processes are started by the command line that people use, so what runs here is what runs anywhere. This room
 knows no client; a caller that waits for leaders passes ``what_is_missing``, which is given the nodes' addresses
-and says what is missing, or an empty text.
+and the file of the clients' key, and says what is missing, or an empty text.
 """
 
 from __future__ import annotations
@@ -39,10 +39,9 @@ from skuld_py.errors import Refused
 HOST = "127.0.0.1"
 CREATE_TIMEOUT_S = 20.0
 LOOK_S = 0.05
-ALL_ROLES = ("worker", "producer", "reader", "archiver", "admin")
 _READY_GATEWAY = re.compile(rb"gateway (https?://\S+) is ready\n")
 
-WhatIsMissing = Callable[[Sequence[str]], str]
+WhatIsMissing = Callable[[Sequence[str], Path | None], str]
 
 
 @attrs.define
@@ -99,6 +98,11 @@ class LocalCluster:
     def addresses(self) -> list[str]:
         """Where the nodes listen."""
         return [node.address for node in self._nodes]
+
+    @property
+    def ports(self) -> list[int]:
+        """The nodes' ports."""
+        return [node.port for node in self._nodes]
 
     @property
     def zookeeper_hosts(self) -> str:
@@ -301,17 +305,10 @@ class LocalCluster:
 
     def _create(self, timeout_s: float) -> None:
         options = [word for name, value in self._shape.items() for word in (f"--{name}", value)]
-        secure = ["--secure", *self._cluster_key_option()] if self._is_keyed else []
-        self._run(["cluster", "create", self.name, *secure, *options], timeout_s)
         if self.key is not None:
-            roles = [word for role in ALL_ROLES for word in ("--role", role)]
-            self._run(["keys", "make", "local", *roles, "--to", str(self.key), "--cluster", self.name,
-                       *self._cluster_key_option()], timeout_s)
-
-    def _run(self, arguments: Sequence[str], timeout_s: float) -> None:
-        """Have a verb done that makes the cluster."""
+            options += ["--secure", *self._cluster_key_option(), "--first-client", str(self.key)]
         log = self._directory / "create.log"
-        running = self._spawn([*arguments, "--zookeeper", self.zookeeper_hosts], log)
+        running = self._spawn(["cluster", "create", self.name, "--zookeeper", self.zookeeper_hosts, *options], log)
         try:
             if running.wait(min(timeout_s, CREATE_TIMEOUT_S)) == 0:
                 return
@@ -338,7 +335,7 @@ class LocalCluster:
 
     def _what_the_cluster_misses(self, only: int | None) -> str:
         assert self._what_is_missing is not None
-        return self._what_is_missing(self.addresses)
+        return self._what_is_missing(self.addresses, self.key)
 
     def _failure(self, what: str, log: Path) -> Refused:
         return Refused("cluster_failed", f"the cluster in {self._directory} is not ready; {what}. The end of"

@@ -161,6 +161,8 @@ WRONG = {
     "a lease of nothing": (["renew", ID, "1", "--lease", "0"], ["--lease", "1 ms to 24 h"]),
     "a lease too long": (["claim", "q", "--lease", "25h"], ["--lease", "1 ms to 24 h"]),
     "bad timeout": (["count", "--timeout", "soon"], ["--timeout", "'soon'"]),
+    "first client": (["cluster", "create", "c", "--first-client", "a.key"],
+                     ["--first-client", "without --secure", "say both, or neither"]),
     "bad skew": (["cluster", "create", "c", "--skew", "2h"], ["--skew", "1 ms to 1 h"]),
     "a log of no cluster": (["cluster", "log"], ["NAME"]),
     "a log from before its beginning": (["cluster", "log", "c", "--from", "-1"], ["--from", "-1"]),

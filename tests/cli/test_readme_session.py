@@ -481,6 +481,46 @@ def test_dev_is_ready_in_ten_seconds_and_leaves_no_process(number: signal.Signal
 
 
 @pytest.mark.slow
+def test_dev_has_keys_which_its_user_alone_finds(tmp_path: Path) -> None:
+    port = consecutive_ports(3)
+    nodes, directory, home = f"127.0.0.1:{port}", tmp_path / "kept", {"XDG_STATE_HOME": str(tmp_path / "home")}
+    elsewhere = {**home, "SKULD_CLIENT_KEY": str(tmp_path / "of-prod.key")}
+
+    def answer(*arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*SKULD, *arguments], cwd=TOP, capture_output=True, text=True, timeout=60,
+                              check=False, env={**ENVIRONMENT, "SKULD_NODES": nodes, **environment})
+
+    with Running("dev", "--port", str(port), "--directory", str(directory), environment=elsewhere) as dev:
+        shown = dev.says("Ctrl-C stops everything", within_s=30)
+        assert f"export SKULD_CLIENT_KEY={directory}/client.key" in shown
+        told = answer("enqueue", "general", "sup?", environment={"SKULD_CLIENT_KEY": f"{directory}/client.key"})
+        found = answer("count", "general", environment=home)
+        strange = answer("enqueue", "general", "x", "--timeout", "1s", environment={"XDG_STATE_HOME": "/nowhere"})
+        dev.process.send_signal(signal.SIGINT)
+        assert dev.ended() == 0, dev.output
+    assert told.returncode == 0 and found.stdout == "1\n", told.stderr + found.stderr
+    assert strange.returncode == 1 and "[key_needed]" in strange.stderr
+
+    again = answer("dev", "--port", str(port), "--directory", str(directory), "--no-keys", environment=home)
+    assert again.returncode == 1 and "was made with keys; leave --no-keys out" in again.stderr
+
+
+@pytest.mark.slow
+def test_dev_without_keys_goes_on_without_them(tmp_path: Path) -> None:
+    port = consecutive_ports(3)
+    nowhere = {"XDG_STATE_HOME": str(tmp_path / "home")}
+    place = Place("", f"127.0.0.1:{port}", [])
+    kept = ("--port", str(port), "--directory", str(tmp_path / "kept"))
+    with Running("dev", *kept, "--no-keys", environment=nowhere) as dev:
+        dev.says("Ctrl-C stops everything", within_s=30)
+        task_id = place.run("enqueue", "general", "sup?").strip()
+    with Running("dev", *kept, environment=nowhere) as dev:
+        shown = dev.says("Ctrl-C stops everything", within_s=30)
+        assert place.run("claim", "general", "--wait", "5s").startswith(task_id)
+    assert "cluster local, without keys, is ready" in shown and not (tmp_path / "home").exists()
+
+
+@pytest.mark.slow
 def test_dev_speaks_json_and_its_nodes_are_not_told_what_is_meant_for_others(tmp_path: Path) -> None:
     port = consecutive_ports(3)
     (tmp_path / "skuld.toml").write_text("[all]\njson = true\n[node]\npartitions = 4096\n")

@@ -27,6 +27,7 @@ FOREIGN = frozenset({
     "sbom.json", "licences.txt", "vulnerabilities.json",  # written by scripts/supply
     "skuld-gateway.service", "skuld-worker@.service",  # beside one that is named whole
     "HOST:PORT", "batch=B/queue=Q/day=D", "zk1:2181,zk2:2181/pipelines", "/etc/hosts",  # forms
+    "~/.local/state/skuld", "$XDG_STATE_HOME/skuld", "127.0.0.1",  # of a machine
     "enableServiceLinks: false", "systemctl reload skuld-gateway",  # of what runs a cluster
 })
 

@@ -8,6 +8,7 @@ KEYS = "tests/runtime/test_keys.py::"
 CLEARANCE = "tests/runtime/test_clearance.py::"
 ROSTER = "tests/model/test_roster.py::"
 FILES = "tests/keys/test_files.py::"
+LOOPBACK = "tests/keys/test_loopback.py::"
 LOOP = "tests/runtime/test_loop.py::"
 VERSIONS = "tests/wire/test_versions.py::"
 PROTOCOLS = "tests/client/test_protocols.py::"
@@ -79,6 +80,19 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(FILES + "test_no_file_is_written_over", "keys-written-over",
              "a key file is written over", "write_new",
              "os.O_WRONLY | os.O_CREAT | os.O_EXCL", "os.O_WRONLY | os.O_CREAT"),
+    _seen_by(LOOPBACK + "test_what_a_killed_process_left_counts_for_nothing_and_is_replaced", "stale-keys-shown",
+             "a client shows the key of a cluster that is gone", "loopback.found",
+             "_is_own(file) and not _is_stale(file)", "_is_own(file)"),
+    _seen_by(LOOPBACK + "test_another_user_s_file_is_not_looked_at", "strangers-keys-shown",
+             "a client shows a key that another user has left", "loopback.found",
+             "_is_own(file) and not _is_stale(file)", "not _is_stale(file)"),
+    _seen_by(LOOPBACK + "test_a_client_that_was_given_a_key_shows_that_one", "found-keys-first",
+             "a key that was left goes before the one that was given", "dial.key_of",
+             "read_client_key(Path(path).expanduser()) if path else loopback.found(nodes)",
+             "loopback.found(nodes) or (read_client_key(Path(path).expanduser()) if path else None)"),
+    _seen_by(LOOPBACK + "test_what_another_has_left_there_meanwhile_stays", "others-keys-removed",
+             "the file of who came later is removed", "loopback.left",
+             "if os.path.samestat(path.stat(), os.fstat(file.fileno())):", "if True:"),
     _seen_by(VERSIONS + "test_a_field_never_travels_to_who_speaks_an_older_protocol", "newer-fields-to-all",
              "a field travels to programs that do not know it", "dump_of",
              'if field.metadata["since"] <= version]', "]"),
