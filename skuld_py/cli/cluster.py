@@ -25,8 +25,6 @@ from skuld_py.verbs.words import copies, many, said
 if TYPE_CHECKING:
     from skuld_py.config import Parameters
 
-"""The name in the roster of the client whose key is made with the cluster."""
-
 
 @click.group()
 def cluster() -> None:

@@ -17,7 +17,7 @@ from skuld_py.verbs.words import many, said
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
 KINDS = ("nodes_missing", "nodes_down", "no_session", "wrong_clock", "no_leader", "no_majority", "moving",
-         "uncollected", "unproven", "paused", "uncounted")
+         "uncollected", "releases_differ", "unproven", "paused", "uncounted")
 """Every kind there is, for programs that must show those that are well, too."""
 
 
@@ -111,6 +111,8 @@ def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
     described = facts.described
     for words in _uncollected(facts):
         yield "uncollected", words
+    for words in _different_releases(facts):
+        yield "releases_differ", words
     if described.is_unproven:
         yield "unproven", (f"claims count without a proof that they were granted: 'skuld cluster rules --raise"
                            f" {facts.cluster}' ends that, after its grace")
@@ -149,6 +151,21 @@ def _uncollected(facts: Facts) -> list[str]:
     return [f"ended tasks are not deleted while {many(len(away), 'node')} {_be(len(away))} away:"
             f" {', '.join(away)}; start {'it' if len(away) == 1 else 'them'}, or forget what does not come back"
             f" with 'skuld cluster forget {facts.cluster} NODE'"]
+
+
+def _different_releases(facts: Facts) -> list[str]:
+    """Nodes that run different programs, as while a cluster is upgraded."""
+    by_program: dict[tuple[str, int], list[str]] = {}
+    for row in facts.described.nodes:
+        if row.is_live and row.rules:
+            by_program.setdefault((row.release, row.rules), []).append(row.name)
+    if len(by_program) < 2:
+        return []
+    has_rules = len({rules for _, rules in by_program}) > 1
+    told = "; ".join(f"{release or '?'}{f' with rules up to {rules}' if has_rules else ''} on {', '.join(names)}"
+                     for (release, rules), names in sorted(by_program.items()))
+    then = f", then raise the rules with 'skuld cluster rules {facts.cluster} --raise'" if has_rules else ""
+    return [f"nodes run different releases: {told}; upgrade all to one{then}"]
 
 
 def _wrong_clocks(facts: Facts) -> list[str]:

@@ -295,6 +295,8 @@ class NodeStatus(TypedDict):
     clock: str
     offset_ms: int
     error_ms: int
+    release: Annotated[str, Says("The release that it runs; empty where it has not said.")]
+    rules: Annotated[int, Says("The newest rules that its program knows; 0 where it has not said.")]
 
 
 class PartitionStatus(TypedDict):

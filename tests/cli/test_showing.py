@@ -133,6 +133,14 @@ def collecting(*rows: tuple[str, int, int, tuple[str, ...]], down: tuple[str, ..
     return attrs.evolve(seen, described=attrs.evolve(seen.described, collections=told))
 
 
+def running(*programs: tuple[str, int], down: tuple[str, ...] = ()) -> Situation:
+    """Three nodes, and what each runs."""
+    seen = situation(*(name for name in ("a:1", "b:1", "c:1") if name not in down), down=down)
+    rows = tuple(attrs.evolve(row, release=release, rules=rules)
+                 for row, (release, rules) in zip(seen.described.nodes, programs, strict=True))
+    return attrs.evolve(seen, described=attrs.evolve(seen.described, nodes=rows))
+
+
 ATTENTION = {
     "nothing": (situation("a:1", "b:1", "c:1"), []),
     "two nodes short": (situation("a:1"), ["the cluster waits for 2 more nodes"]),
@@ -168,6 +176,16 @@ ATTENTION = {
     "claims without proofs": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
         situation("a:1", "b:1", "c:1").described, is_unproven=True)),
         ["claims count without a proof that they were granted: 'skuld cluster rules --raise"]),
+    "one release": (running(("0.3.0", 3), ("0.3.0", 3), ("0.3.0", 3)), []),
+    "releases of some": (running(("0.3.0", 3), ("", 0), ("0.3.0", 3)), []),
+    "two releases": (running(("0.3.0", 3), ("0.2.0", 3), ("0.3.0", 3)),
+                     ["nodes run different releases: 0.2.0 on b:1; 0.3.0 on a:1, c:1; upgrade all to one"]),
+    "releases that know other rules": (
+        running(("0.3.0", 4), ("0.2.0", 3), ("", 0)),
+        ["0.2.0 with rules up to 3 on b:1; 0.3.0 with rules up to 4 on a:1; upgrade all to one, then raise the"
+         " rules with 'skuld cluster rules skuld --raise'"]),
+    "a release that is down": (running(("0.3.0", 3), ("0.3.0", 3), ("0.2.0", 3), down=("c:1",)),
+                               ["1 node is down: c:1"]),
     "a paused queue": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
         situation("a:1", "b:1", "c:1").described, paused=("reports",))),
         ["queue reports is paused: nothing of it is granted until 'skuld resume reports'"]),

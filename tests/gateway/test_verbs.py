@@ -16,8 +16,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gateway.asking import Answer, Asker
+from skuld_py import __version__
 from skuld_py.cli.main import main
 from skuld_py.client.client import Client
+from skuld_py.config import RULES
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TEXT_CHARS
 from skuld_py.model.leases import RATE
@@ -517,7 +519,8 @@ def test_what_is_no_id_is_404_too(anybody: Asker, task_id: str) -> None:
 def test_the_status_is_the_clusters(anybody: Asker, cluster: LocalCluster) -> None:
     document = anybody.get("/v1/status").json
 
-    assert [node["name"] for node in document["nodes"]] == cluster.addresses
+    assert [(node["name"], node["release"], node["rules"]) for node in document["nodes"]] == [
+        (address, __version__, RULES) for address in cluster.addresses]
     assert [(row["partition"], row["leader"]) for row in document["partitions"]] == [
         (0, cluster.addresses[0]), (1, cluster.addresses[0])]
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
+import pytest
+
 from node.machines import Machines
 from node.test_collecting import KEEP_MS, RETENTION, ask, complete, enqueue, follower_of, leader_of, left
+from skuld_py.config import DEFAULT_TIMING, RULES
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
@@ -69,3 +73,18 @@ def test_without_a_retention_nothing_is_told_of_collection() -> None:
     machines.pass_time(2_000)
 
     assert [described_by(machines, name).collections for name in machines.names] == [()] * 3
+
+
+@pytest.mark.parametrize("gossip_partitions", [256, 2], ids=["all partitions at once", "some at a time"])
+def test_every_node_tells_which_program_each_runs_while_it_is_up(gossip_partitions: int) -> None:
+    machines = Machines(partitions=8, timing=attrs.evolve(DEFAULT_TIMING, gossip_partitions=gossip_partitions))
+    one, other, older = machines.names
+    for name, release in ((one, "0.3.0"), (other, "0.3.0"), (older, "0.2.0")):
+        machines.nodes[name].view.release = release
+    seen = {row.name: (row.release, row.rules) for row in described_by(machines, one).nodes}
+    assert seen == {one: ("0.3.0", RULES), other: ("0.3.0", RULES), older: ("0.2.0", RULES)}
+
+    machines.is_lost = lambda message: isinstance(message, m.Gossip)  # it was stopped, and may come back newer
+    machines.give(one, MembersChanged(tuple(each for each in machines.members if each.name != older)))
+    row, = (row for row in described_by(machines, one).nodes if row.name == older)
+    assert (row.is_live, row.release, row.rules) == (False, "", 0)

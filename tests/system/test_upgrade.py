@@ -42,9 +42,11 @@ PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
     "config.py": ((f"RULES = {RULES}\n", f"RULES = {NEXT}\n"),
                   (f"PROTOCOLS = (1, {RULES})", f"PROTOCOLS = (1, {RULES}, {NEXT})")),
     "model/messages/client.py": (
-        ('    release: str = fields.text(64, default="", since=3)\n',
+        ("    protocol: int = fields.number(1, default=1, since=3)\n"
+         '    release: str = fields.text(64, default="", since=3)\n',
+         "    protocol: int = fields.number(1, default=1, since=3)\n"
          '    release: str = fields.text(64, default="", since=3)\n'
-         f'    nods: int = fields.number(default=0, since={NEXT})\n'),),
+         f"    nods: int = fields.number(default=0, since={NEXT})\n"),),
     "model/messages/clocks.py": (
         ("@attrs.frozen\nclass ToldTime",
          f"@attrs.frozen\nclass Nod(Message):\n    is_promise = False\n    since = {NEXT}\n"
@@ -98,6 +100,17 @@ def change(cluster: LocalCluster, index: int, program: Path | None) -> None:
     cluster.start_node(index)
     with Client(cluster.addresses, timeout_s=30) as client:
         await_leaders(client)
+
+
+def await_rules(cluster: LocalCluster, *wanted: int) -> None:
+    """Wait until every node says which rules the program of each knows."""
+    deadline = time.monotonic() + 30
+    for node in cluster.addresses:
+        with Client(node, timeout_s=30) as client:
+            while {row.name: row.rules for row in client.status().nodes} != dict(
+                    zip(cluster.addresses, wanted, strict=True)):
+                assert time.monotonic() < deadline, client.status().nodes
+                time.sleep(0.1)
 
 
 def rules(cluster: LocalCluster, program: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -181,6 +194,8 @@ def test_a_cluster_goes_up_and_down_and_up_again_under_load(
                     refused = rules(cluster, following, "--raise")
                     assert refused.returncode == 1 and f"node {cluster.addresses[2]} of cluster" in refused.stderr
                 change(cluster, index, program)
+                if index == 0:
+                    await_rules(cluster, *((NEXT, RULES, RULES) if program else (RULES, NEXT, NEXT)))
         before = greeted(cluster, following)
         raised = rules(cluster, following, "--raise")
         assert raised.returncode == 0, raised.stderr

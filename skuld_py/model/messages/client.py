@@ -353,7 +353,8 @@ class MoveRow:
 @attrs.frozen
 class NodeRow:
     """A registered node. ``clock`` is a ``Verdict`` on it, ``offset_ms`` how far it is ahead of the agreed
-    time (of the answering node's clock when none is agreed), give or take ``error_ms``."""
+    time (of the answering node's clock when none is agreed), give or take ``error_ms``. ``release``: the program
+    that it runs, and ``rules`` the newest rules that this program knows; empty and 0 where it has not said."""
 
     name: str = fields.wide_name()
     is_live: bool = fields.truth()
@@ -362,6 +363,8 @@ class NodeRow:
     clock: str = fields.text(20, default="unheard")
     offset_ms: int = fields.number(-U63_MAX, default=0)
     error_ms: int = fields.number(default=0)
+    release: str = fields.text(64, default="", since=3)
+    rules: int = fields.number(default=0, since=3)
 
 
 @attrs.frozen

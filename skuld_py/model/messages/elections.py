@@ -141,7 +141,8 @@ class Gossip(Message):
     again or hands off. A hint, never a promise.
 
     ``heads``: inverted priority and id of the best task, of the first queues. ``settings``: the digest of
-    all the settings it knows. ``collection``: its own row, where it deletes what ended long ago.
+    all the settings it knows. ``collection``: its own row, where it deletes what ended long ago. ``release``:
+    the program that it runs, and ``rules`` the newest rules that this program knows.
     """
 
     is_promise = False
@@ -151,6 +152,8 @@ class Gossip(Message):
     heads: bytes = fields.blob(HEAD_BYTES, HEAD_BYTES * 1_000, default=b"")
     settings: int = fields.number(default=0)
     collection: tuple[CollectionRow, ...] = fields.rows(CollectionRow, 1, default=())
+    release: str = fields.text(64, default="", since=3)
+    rules: int = fields.number(default=0, since=3)
 
 
 @attrs.frozen
@@ -158,7 +161,9 @@ class PartialGossip(Gossip):
     """Gossip of some partitions. ``spans``: which, as first and end of each stretch in order.
 
     A message of its own, so that programs that know ``Gossip`` alone hear all that there is in clusters of few
-    partitions.
+    partitions. Late fields stand last, so they are declared again.
     """
 
     spans: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
+    release: str = fields.text(64, default="", since=3)
+    rules: int = fields.number(default=0, since=3)

@@ -1,5 +1,5 @@
 """What a node tells all others unasked: the partitions that it leads, the queues in which it has work, its data on
-the move.
+the move, and which program it runs.
 
 All of it is a hint, never a promise. A queue that gains work is told of at once, so that a claim parked elsewhere
 need not poll. What a node knows of the settings goes along as a digest; a peer whose digest is another one asks.
@@ -21,7 +21,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.messages.elections import HEAD_BYTES
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.knowledge.heads import UNKNOWN
-from skuld_py.node.leadership.status import collection
+from skuld_py.node.leadership.status import Program, collection, own_program
 from skuld_py.node.operations.duty import Duty
 from skuld_py.node.operations.operation import Operations
 
@@ -62,6 +62,8 @@ class Gossiper(Duty):
         """The queues told of last: with heads, and without."""
         self._told_moves: dict[str, dict[int, m.MoveRow]] = {}
         self._collections: dict[str, tuple[m.CollectionRow, ...]] = {}
+        self.programs: dict[str, Program] = {}
+        """What the others run, as far as they have said; of rules before 3 they cannot."""
 
     # -- telling -------------------------------------------------------------------------------
 
@@ -79,7 +81,8 @@ class Gossiper(Duty):
         leads = tuple(lead for lead, _ in rows if lead is not None)
         moves = tuple(move for _, move in rows if move is not None)
         told = leads, queues, moves, heads, view.settings.digest, collection(view, self._awaited)
-        message = m.PartialGossip(*told, columns.pack_u64(spans)) if spans else m.Gossip(*told)
+        program = own_program(view)
+        message = m.PartialGossip(*told, columns.pack_u64(spans), *program) if spans else m.Gossip(*told, *program)
         for name in sorted(view.live):
             if name != view.me.name:
                 self._outbox.send(name, message)
@@ -188,6 +191,8 @@ class Gossiper(Duty):
                 vnode.note_leader(peer, row.epoch)
             if known.get(partition) != moves.get(partition):
                 self._note_move(known, partition, moves.get(partition))
+        if gossip.rules:
+            self.programs[peer] = gossip.release, gossip.rules
         self._collections[peer] = tuple(row for row in gossip.collection if row.node == peer)
         view.router.note(peer, gossip.queues, gossip.heads)
         if gossip.settings != view.settings.digest:
@@ -222,6 +227,7 @@ class Gossiper(Duty):
             for partition in self._told_moves.pop(name, {}):
                 self._view.bulletin.change(partition)
             self._collections.pop(name, None)
+            self.programs.pop(name, None)
             self._view.router.drop(name)
 
 

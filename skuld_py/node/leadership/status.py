@@ -8,25 +8,35 @@ Then each node and kind keeps a share of rows, and the reason in its first row s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from skuld_py.config import PARTITIONS_MAX
+from skuld_py.config import PARTITIONS_MAX, RULES
 from skuld_py.model import messages as m
 from skuld_py.model.messages.client import AWAITED_MAX, PAUSED_MAX
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Agreement
 
+Program = tuple[str, int]
+"""The release that a node runs, and the newest rules that it knows."""
+UNSAID: Program = ("", 0)
 
-def described(view: View, request: int, clocks: Agreement,
-              moves: tuple[m.MoveRow, ...], collections: tuple[m.CollectionRow, ...]) -> m.Described:
-    """Nodes, partitions, moves, paused queues, and collections."""
+
+def own_program(view: View) -> Program:
+    """What this node runs."""
+    return view.release, RULES
+
+
+def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRow, ...],
+              collections: tuple[m.CollectionRow, ...], programs: Mapping[str, Program]) -> m.Described:
+    """Nodes, partitions, moves, paused queues, and collections. ``programs``: what other nodes said they run."""
+    programs = {**programs, view.me.name: own_program(view)}
     owners = [vnode.owners for vnode in view.vnodes]
     leaders = [view.leader_of(vnode.partition) for vnode in view.vnodes]
     nodes = tuple(m.NodeRow(name, name in view.live, leaders.count(name),
                             sum(1 for placed in owners if name in placed), clocks.verdict(name).value,
-                            clocks.offset_ms(name), clocks.error_ms(name))
+                            clocks.offset_ms(name), clocks.error_ms(name), *programs.get(name, UNSAID))
                   for name in sorted({*view.nodes, *view.live}))
     partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
                                       leaders[vnode.partition], owners[vnode.partition], vnode.standing.cohort)
