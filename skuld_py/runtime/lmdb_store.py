@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
@@ -46,8 +47,11 @@ COMMITS_PER_RELEASE = 64
 and the file is checked."""
 PROBLEMS = (lmdb.Error, OSError, SystemError)
 """What LMDB's binding raises; the last one over a page that makes no sense."""
-_OF_THE_SURROUNDINGS = (lmdb.MapFullError, lmdb.ReadersFullError, lmdb.DiskError, OSError)
-"""Problems that leave the data on the disk as it was."""
+_OF_THE_SURROUNDINGS = (lmdb.MapFullError, lmdb.ReadersFullError, lmdb.DiskError, lmdb.MemoryError,
+                        lmdb.ReadonlyError, OSError)
+"""Problems that leave the data on the disk as it was; see also ``_is_damage``."""
+_FULL_BYTES = 1 << 20
+"""A disk with less room than this was full when a write failed."""
 _SUM_BYTES = 8
 _VALUE, _SUM = itemgetter(slice(None, -_SUM_BYTES)), itemgetter(slice(-_SUM_BYTES, None))
 
@@ -56,8 +60,13 @@ class StoreFailed(SkuldError):
     """The disk or the database beneath the store failed: end the process, retry nothing."""
 
     def __init__(self, directory: Path, problem: str, is_damaged: bool = False) -> None:
-        remedy = (remedy_of(directory) if is_damaged else
-                  "check the disk's health and free space, then start the node again")
+        if is_damaged:
+            remedy = remedy_of(directory)
+        elif _is_full(directory):
+            remedy = ("its disk is full: make room there, then start the node again; nothing that was acknowledged"
+                      " is lost")
+        else:
+            remedy = "check the disk's health, its free space and this user's quota, then start the node again"
         super().__init__("store_failed", f"the store in {directory} failed and this node must end: {problem};"
                          f" {remedy}", directory=str(directory))
 
@@ -66,6 +75,20 @@ def remedy_of(directory: Path) -> str:
     """What to do about a damaged store."""
     return (f"check the disk's health, move {directory} away and start the node again: it fills from the other"
             " nodes")
+
+
+def _is_full(directory: Path) -> bool:
+    try:
+        return shutil.disk_usage(directory).free < _FULL_BYTES
+    except OSError:
+        return False
+
+
+def _is_damage(problem: Exception) -> bool:
+    """Whether a problem says that data on the disk is not as it was written. LMDB has a class for each such
+    problem, and the plain one for what the system says: above all EIO, its word for a write of which a disk that
+    filled up took a part only. A commit that fails so leaves the one before in force."""
+    return type(problem) is not lmdb.Error and not isinstance(problem, _OF_THE_SURROUNDINGS)
 
 
 class LmdbStore:
@@ -87,8 +110,8 @@ class LmdbStore:
             _sync_directory(directory)
         except PROBLEMS as problem:
             os.close(self._lock)
-            remedy = ("check that it is this user's directory, on a local disk with free space"
-                      if isinstance(problem, _OF_THE_SURROUNDINGS) else remedy_of(directory))
+            remedy = (remedy_of(directory) if _is_damage(problem) else
+                      "check that it is this user's directory, on a local disk with free space")
             raise Refused("data_unusable", f"cannot open the store in {directory}: {problem}; {remedy}",
                           directory=str(directory)) from problem
         self._transaction: lmdb.Transaction[bytes] | None = None
@@ -294,7 +317,7 @@ class LmdbStore:
         """Remember the first failure, so that nothing goes on after it, and return it to be raised."""
         if self._failure is None:
             self._failure = StoreFailed(self._directory, str(problem),
-                                        is_damaged=not isinstance(problem, _OF_THE_SURROUNDINGS))
+                                        is_damaged=_is_damage(problem))
         self._cursors.clear()
         return self._failure
 

@@ -234,6 +234,41 @@ def test_a_disk_that_refuses_a_write_fails_the_commit_for_good(tmp_path: Path) -
     store.close()
 
 
+FILL_UP = """
+import resource, signal, sys
+from pathlib import Path
+from skuld_py.runtime import lmdb_store
+from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
+if sys.argv[2] == "full":
+    lmdb_store._FULL_BYTES = 1 << 62
+store = LmdbStore(Path(sys.argv[1]), 64 << 20)
+store.put_many("body", [(b"key", b"first")])
+store.commit()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+store.put_many("body", [(b"key", bytes(1 << 20))])
+try:
+    store.commit()
+except StoreFailed as problem:
+    print(problem.message)
+"""
+
+
+@pytest.mark.parametrize(("is_full", "remedy"), [
+    ("full", "its disk is full: make room there, then start the node again; nothing that was acknowledged is"
+     " lost"),
+    ("not", "check the disk's health, its free space and this user's quota, then start the node again")])
+def test_a_disk_that_takes_a_part_of_a_write_is_not_called_damaged(tmp_path: Path, is_full: str,
+                                                                   remedy: str) -> None:
+    done = run(FILL_UP, str(tmp_path / "data"), is_full)
+
+    assert "Input/output error" in done.stdout, "what LMDB calls a write that came short"
+    assert remedy in done.stdout and "away" not in done.stdout
+    store = LmdbStore(tmp_path / "data", MAP_BYTES)
+    assert store.get("body", b"key") == b"first"
+    store.close()
+
+
 # -- the file ---------------------------------------------------------------------------------------
 
 
