@@ -28,8 +28,8 @@ ROLES = click.Choice(["worker", "producer", "reader", "archiver", "admin"])
 role_option = click.option(
     "--role", "roles", multiple=True, required=True, type=ROLES,
     help="What its owner may do; may be given several times. worker: claim, and all that follows. producer:"
-         " enqueue, and wait for results. reader: look at everything. archiver: take ended tasks away. admin: all"
-         " but that.")
+         " enqueue, wait for results, and cancel. reader: look at everything. archiver: take ended tasks away."
+         " admin: all but that.")
 queue_option = click.option(
     "--queue", "queues", multiple=True, metavar="BEGINNING",
     help="Only with queues that begin so; may be given several times.")

@@ -12,7 +12,8 @@ hashes are compared, each in constant time, so that the time of an answer says n
     queues = ["reports"]
 
 Roles are those of ``model.roles``, as the keys of a cluster's clients have them. ``scopes``, beside or instead of
-them, say the same by kinds of verbs, none of which includes another.
+them, say the same by kinds of verbs, none of which includes another; a scope has nothing that the role of its kind
+has not.
 
 The last two may be left out: a token then has no end, and all queues. ``queues`` are beginnings of names, and mean
 what they mean for the keys of a cluster's clients: such a token may enqueue, claim, list and count only there, go
@@ -41,7 +42,7 @@ import attrs
 
 from skuld_py.errors import Refused
 from skuld_py.model.names import NAME, check_name
-from skuld_py.model.roles import CLIENTS, VERBS, Role
+from skuld_py.model.roles import CLIENTS, UNLIMITED, VERBS, Role
 from skuld_py.model.roster import QUEUES_MAX
 from skuld_py.verbs.verb import Scope, Verb
 
@@ -78,11 +79,11 @@ class Bearer:
             return True
         if queue is not None and not queue.startswith(self.queues):
             return False
+        if verb.name in UNLIMITED:
+            return False
         match verb.scope:
-            case Scope.WORK:  # with a queue that was looked at, or with what was claimed there
+            case Scope.WORK | Scope.ENQUEUE:  # with a queue that was looked at, or with what was claimed there
                 return True
-            case Scope.ENQUEUE:  # cancel is for tasks of any queue
-                return verb.name != "cancel"
             case Scope.READ:
                 return queue is not None or verb.has_id or "ids" in [option.name for option in verb.asks.options]
             case _:

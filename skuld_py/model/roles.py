@@ -6,6 +6,8 @@ the client's methods (``collectable``, ``archived``), and all that only nodes sa
 
 Roles do not include each other, but for ``ADMIN``, which is written as the union that it is: so the table shows
 all that a role may do. Whoever was told an id may read that task, look how it ends, and ask how the cluster is.
+Who may enqueue may also cancel: to take back what was asked for by mistake is a part of asking. No task says whose
+it is, so this goes for every id that a producer knows; hence it is not for callers that are limited to queues.
 What has tasks deleted for good (``collectable``, ``archived``) is the archiver's alone.
 """
 
@@ -32,9 +34,9 @@ PEER = "peer"
 _OF_ALL = frozenset({"status", "get", "get_many", "results"})
 _WORKING = _OF_ALL | {"claim", "renew", "renew_many", "append", "complete", "complete_many", "fail", "fail_many",
                       "snooze", "release", "log"}
-_PRODUCING = _OF_ALL | {"enqueue", "enqueue_many", "mint"}
+_PRODUCING = _OF_ALL | {"enqueue", "enqueue_many", "mint", "cancel"}
 _READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedules", "limits"}
-_STEERING = frozenset({"cancel", "retry", "pause", "resume", "purge", "put_schedule", "remove_schedule",
+_STEERING = frozenset({"retry", "pause", "resume", "purge", "put_schedule", "remove_schedule",
                        "set_limits", "remove_limits"})
 
 VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
@@ -47,6 +49,8 @@ VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
 })
 """What each role may do. A worker reads logs, so as to go on where the claim before ended; an archiver, because
 what it is offered holds the ends of long ones only."""
+UNLIMITED = _STEERING | {"cancel", "collectable", "archived"}
+"""Verbs that reach tasks of any queue, hence only for callers that are not limited to some."""
 CLIENTS = tuple(role for role in Role if role is not Role.NODE)
 """Roles that a caller who is no node may have."""
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
-from skuld_py.model.roles import CLIENTS, Role, roles_for
+from skuld_py.model.roles import CLIENTS, UNLIMITED, Role, roles_for
 from skuld_py.model.roster import KeyRow
 
-MAY: Mapping[type[m.Message], tuple[Role, ...]] = {m.Greet: CLIENTS, **{of: roles_for(verb) for of, verb in {
+_VERBS: Mapping[type[m.Message], str] = {
     m.Describe: "status",
     m.Enqueue: "enqueue",
     m.Claim: "claim",
@@ -34,9 +34,11 @@ MAY: Mapping[type[m.Message], tuple[Role, ...]] = {m.Greet: CLIENTS, **{of: role
     m.Revive: "retry",
     m.Offer: "collectable",
     m.Discard: "archived",
-}.items()}}
+}
+MAY: Mapping[type[m.Message], tuple[Role, ...]] = {
+    m.Greet: CLIENTS, **{of: roles_for(verb) for of, verb in _VERBS.items()}}
 """Which roles may send a request."""
-UNLIMITED_ONLY = (m.PutSetting, m.Cancel, m.Revive, m.Offer, m.Discard)
+UNLIMITED_ONLY = tuple(of for of, verb in _VERBS.items() if verb in UNLIMITED)
 """Requests that a key limited to queues may not make: they reach tasks of any queue."""
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from skuld_py.cli import keys
-from skuld_py.model.roles import CLIENTS, PEER, VERBS, Role, roles_for
+from skuld_py.model.roles import CLIENTS, PEER, UNLIMITED, VERBS, Role, roles_for
 from skuld_py.model.roster import ROLES
 from skuld_py.verbs.table import VERBS as TABLE
 from skuld_py.verbs.verb import Scope
 
 OF_CLIENTS_ALONE = {"collectable", "archived"}
-SCOPES = {Scope.WORK: Role.WORKER, Scope.READ: Role.READER, Scope.ADMIN: Role.ADMIN}
+SCOPES = {Scope.ENQUEUE: Role.PRODUCER, Scope.WORK: Role.WORKER, Scope.READ: Role.READER,
+          Scope.ADMIN: Role.ADMIN}
 
 
 def test_every_verb_of_the_table_has_a_role_and_no_other_verb_has_one() -> None:
@@ -25,7 +26,7 @@ def test_only_nodes_speak_as_nodes_and_they_do_nothing_else() -> None:
     assert roles_for(PEER) == (Role.NODE,) and VERBS[Role.NODE] == {PEER} and Role.NODE not in CLIENTS
 
 
-@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("scope", Scope)
 def test_a_role_has_at_least_what_the_scope_of_its_kind_has(scope: Scope) -> None:
     assert {verb.name for verb in TABLE if verb.scope == scope} <= VERBS[SCOPES[scope]]
 
@@ -34,10 +35,16 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
     of_admins_alone = VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]
 
     assert of_admins_alone == {
-        "cancel", "retry", "pause", "resume", "purge", "put_schedule", "remove_schedule", "set_limits",
+        "retry", "pause", "resume", "purge", "put_schedule", "remove_schedule", "set_limits",
         "remove_limits"}
+    assert roles_for("cancel") == roles_for("enqueue")
     assert roles_for("enqueue") == (Role.PRODUCER, Role.ADMIN) and roles_for("claim") == (Role.WORKER, Role.ADMIN)
     assert [roles_for(verb) for verb in sorted(OF_CLIENTS_ALONE)] == [(Role.ARCHIVER,)] * 2
+
+
+def test_what_reaches_any_queue_is_for_callers_of_all_queues() -> None:
+    assert OF_CLIENTS_ALONE | {"cancel"} | (
+        VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]) == UNLIMITED
 
 
 def test_every_list_of_roles_is_that_of_the_table() -> None:

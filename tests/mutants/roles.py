@@ -8,8 +8,13 @@ ROLES, ACCESS = "tests/model/test_roles.py::", "tests/gateway/test_access.py::"
 OF_CLIENTS = "tests/runtime/test_clearance.py::test_a_role_may_ask_for_what_is_its_own_and_for_nothing_else"
 
 MUTANTS: tuple[Mutant, ...] = (
-    mutant("producers-cancel", "a producer ends tasks of others", "roles._PRODUCING", '"mint"', '"mint", "cancel"',
-           "A4", ROLES + "test_who_does_not_steer_changes_no_task_and_no_queue_of_others", seeds=0),
+    mutant("producers-retry", "a producer revives tasks of others", "roles._PRODUCING",
+           '"mint"', '"mint", "retry"', "A4",
+           ROLES + "test_who_does_not_steer_changes_no_task_and_no_queue_of_others", seeds=0),
+    mutant("producers-cannot-cancel", "a key does not let its owner do what a token lets", "roles._PRODUCING",
+           ', "cancel"', "", "A4", ROLES + "test_a_role_has_at_least_what_the_scope_of_its_kind_has", seeds=0),
+    mutant("cancel-in-some-queues", "who is limited to queues cancels in others", "roles.UNLIMITED",
+           '{"cancel", ', "{", "A4", ROLES + "test_what_reaches_any_queue_is_for_callers_of_all_queues", seeds=0),
     mutant("archiver-without-logs", "what is archived lacks the begins of long logs", "roles.VERBS",
            '"list_tasks", "log"}', '"list_tasks"}', "A4", OF_CLIENTS, seeds=0),
     mutant("admins-archive", "an admin has tasks deleted that nobody has written away", "roles.VERBS",
