@@ -15,7 +15,7 @@ from machines.town import SKEW_MS
 from skuld_py.embedded import process
 
 END_S = 40.0
-WHY = "the node ends: the store in"
+WHY = "its disk is full: make room there"
 
 
 def power_cut(world: World) -> None:
