@@ -24,6 +24,7 @@ from skuld_py.errors import Refused
 from skuld_py.model.task import Task
 from skuld_py.worker.spark_session import SparkRuntime
 
+SLOTS = 2
 PART_BYTES = 32 << 20
 CONF = {
     # A task of an archive may be large; Spark's own limit is 128 MiB.
@@ -37,9 +38,9 @@ SHORT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
 @contextmanager
-def spark(directory: Path, master: str, conf: Mapping[str, str]) -> Iterator[SparkRuntime]:
+def spark(directory: Path, conf: Mapping[str, str]) -> Iterator[SparkRuntime]:
     """A Spark that starts when it is needed, and ends with the block. ``conf`` are settings of the user's."""
-    runtime = SparkRuntime(directory, slots=2, conf={**CONF, "spark.master": master, **conf})
+    runtime = SparkRuntime(directory, slots=SLOTS, conf={**CONF, **conf})
     try:
         yield runtime
     finally:

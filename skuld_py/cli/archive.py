@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skuld_py.cli.options import connected, json_option, nodes_option, timeout_option
-from skuld_py.cli.values import DURATION, SETTING, Duration
+from skuld_py.cli.spark_options import master_options
+from skuld_py.cli.values import DURATION, Duration
 from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
@@ -31,15 +32,13 @@ MASTER = "local[2]"
               show_default="once", help="Go on until Ctrl-C, and look again after this time.")
 @click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="30s",
               help="How long to ask again partitions of which something may be on offer soon.")
-@click.option("--master", default=MASTER, help="Where Spark runs.")
-@click.option("--conf", "conf", type=SETTING, multiple=True, metavar="NAME=VALUE",
-              help="A setting for Spark; may be given several times.")
+@master_options(MASTER)
 @nodes_option
 @timeout_option("30s")
 @json_option
 @click.pass_context
-def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, master: str,
-            conf: tuple[tuple[str, str], ...], nodes: str, timeout_s: float, as_json: bool) -> None:
+def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, conf: dict[str, str], nodes: str,
+            timeout_s: float, as_json: bool) -> None:
     """Write tasks that ended longer ago than the nodes' --retention to Parquet files below ROOT, with claims, logs
     and results, and then have them deleted. Nothing is deleted that is not written.
 
@@ -65,7 +64,7 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         stack.enter_context(place.held())
         client = stack.enter_context(connected(nodes, timeout_s))
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skuld-archive-")))
-        archiver = _archiver(stack, client, place, scratch, master, dict(conf), as_json)
+        archiver = _archiver(stack, client, place, scratch, conf, as_json)
         _run(archiver, wait_s, every_s, as_json)
         has_ended = True
     if not has_ended and every_s is None:
@@ -75,8 +74,8 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         ctx.exit(INTERRUPTED)
 
 
-def _archiver(stack: ExitStack, client: Any, place: Any, scratch: Path, master: str, conf: dict[str, str],
-              as_json: bool) -> Archiver:
+def _archiver(stack: ExitStack, client: Any, place: Any, scratch: Path, conf: dict[str, str], as_json: bool
+              ) -> Archiver:
     from skuld_py.archive.archiver import Archiver
     from skuld_py.archive.rows import batch_name
     from skuld_py.archive.spark_store import SparkStore, spark
@@ -87,7 +86,7 @@ def _archiver(stack: ExitStack, client: Any, place: Any, scratch: Path, master: 
                     event="batch", rows=report.written, deleted=report.deleted, batches=report.batches)
 
     partitions = len(client.status().partitions)
-    store = SparkStore(stack.enter_context(spark(scratch, master, conf)), place)
+    store = SparkStore(stack.enter_context(spark(scratch, conf)), place)
     nonce = secrets.randbits(32)
     return Archiver(client, store, partitions, name_batch=lambda: batch_name(now_ms(), nonce),
                     clock=monotonic, pause=sleep, on_batch=say_batch)

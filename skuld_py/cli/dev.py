@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skuld_py.cli.options import KEY_VARIABLE, NODES, json_option
+from skuld_py.cli.spark_options import spark_options, typed, words_of
 from skuld_py.cli.stopping import until_stopped, watch
 
 if TYPE_CHECKING:
@@ -47,9 +48,12 @@ HTTP_ABOVE = 80
               help="What the worker runs: a module with task functions; may be given several times.")
 @click.option("--no-keys", is_flag=True, show_default=False,
               help="A cluster without keys: its nodes speak to anybody on this machine, and nothing is sealed.")
+@spark_options
 @json_option
-def dev(count: int, port: int, http_port: int | None, directory: Path | None, queue: str | None,
-        apps: tuple[str, ...], no_keys: bool, as_json: bool) -> None:
+@click.pass_context
+def dev(ctx: click.Context, count: int, port: int, http_port: int | None, directory: Path | None,
+        queue: str | None, apps: tuple[str, ...], no_keys: bool, conf: dict[str, str], is_ml: bool,
+        as_json: bool) -> None:
     """Run ZooKeeper, a cluster, an HTTP gateway and perhaps a worker on this machine until Ctrl-C.
 
     Needs Java 17 or later. The cluster has keys; your other terminals and programs on this machine find theirs
@@ -60,9 +64,12 @@ def dev(count: int, port: int, http_port: int | None, directory: Path | None, qu
       skuld dev
       skuld dev --directory ~/skuld --port 14000
       skuld dev --worker reports --app reports.tasks
+      skuld dev --worker reports --app reports.tasks --driver-memory 4g --ml
     """
     if bool(queue) != bool(apps):
         raise click.UsageError("--worker QUEUE and --app MODULE go together: a queue and its tasks' code.")
+    if queue is None and (given := typed(ctx)):
+        raise click.UsageError(f"{given[0]} is for the worker's Spark; give --worker QUEUE and --app MODULE, too.")
     from skuld_py.demo.readiness import what_is_missing
     from skuld_py.embedded.local import LocalCluster
     from skuld_py.extras import require
@@ -86,7 +93,8 @@ def dev(count: int, port: int, http_port: int | None, directory: Path | None, qu
         try:
             cluster.start()
             if queue is not None:
-                watcher.worker = cluster.start_worker(queue, apps, working_directory=Path.cwd())
+                watcher.worker = cluster.start_worker(queue, apps, *words_of(conf, is_ml),
+                                                      working_directory=Path.cwd())
             with _key_left(cluster) as is_found:
                 known = (cluster, time.monotonic() - began, place, directory is not None)
                 if as_json:

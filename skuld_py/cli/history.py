@@ -16,7 +16,8 @@ import click
 
 from skuld_py.cli.archive import MASTER
 from skuld_py.cli.options import json_option
-from skuld_py.cli.values import PAST, SETTING, TASK_ID
+from skuld_py.cli.spark_options import master_options
+from skuld_py.cli.values import PAST, TASK_ID
 
 if TYPE_CHECKING:
     from skuld_py.archive.spark_history import History
@@ -42,13 +43,11 @@ _SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
 @click.option("--count", "is_count", is_flag=True, show_default=False, help="Only say how many.")
 @click.option("--sql", metavar="QUERY", default=None, show_default=False,
               help="Ask this of the table tasks, which holds those that the other options choose.")
-@click.option("--master", default=MASTER, help="Where Spark runs.")
-@click.option("--conf", "conf", type=SETTING, multiple=True, metavar="NAME=VALUE",
-              help="A setting for Spark; may be given several times.")
+@master_options(MASTER)
 @json_option
 def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[str, ...], since: datetime | None,
-            until: datetime | None, limit: int | None, is_count: bool, sql: str | None, master: str,
-            conf: tuple[tuple[str, str], ...], as_json: bool) -> None:
+            until: datetime | None, limit: int | None, is_count: bool, sql: str | None, conf: dict[str, str],
+            as_json: bool) -> None:
     """Show tasks that 'skuld archive' has written below ROOT, each once, oldest first.
 
     \b
@@ -76,7 +75,7 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
         check_name("queue", queue)
     uri = check_archive(root)
     with (tempfile.TemporaryDirectory(prefix="skuld-history-") as scratch,
-          spark(Path(scratch), master, {**SHORT, **dict(conf)}) as runtime):
+          spark(Path(scratch), {**SHORT, **conf}) as runtime):
         found = History(runtime.start(), uri, Filters(task_id, queue, states, since, until))
         if sql is not None:
             _show_answer(found, sql, limit, as_json)

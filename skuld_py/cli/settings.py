@@ -8,6 +8,8 @@
     partitions = 16
     [node.timing]
     gossip = "1s"                               # --timing-gossip
+    [worker.conf]
+    "spark.executor.memory" = "4g"              # --conf spark.executor.memory=4g
 
 A value is what would be typed; a flag is true or false; an option that may be given several times has a list.
 The command line goes first, then the environment, then this file, then the option's own default.
@@ -28,7 +30,7 @@ from typing import Any
 
 import click
 
-from skuld_py.cli.twins import ALL, SHARED, TIMING, Path, SharedOption, options_of
+from skuld_py.cli.twins import ALL, SHARED, TIMING, Path, SettingsOption, SharedOption, options_of
 from skuld_py.errors import Refused
 
 DEFAULT_FILE = "skuld.toml"
@@ -133,10 +135,16 @@ class Settings:
             if type(value) is not bool:
                 raise self._bad(path, f"{_shown(value)} is neither true nor false, and it is a flag")
             return value
+        if isinstance(option, SettingsOption) and isinstance(value, dict):
+            return [f"{name}={self._setting(place, inner)}" for name, place, inner in _leaves(path, value)]
         if option.multiple:
             each = value if isinstance(value, list) else [value]
             return [self._text_of(path, item) for item in each]
         return self._text_of(path, value)
+
+    def _setting(self, path: Path, value: object) -> str:
+        """The value of another program's setting, in which true and false are words."""
+        return str(value).lower() if type(value) is bool else self._text_of(path, value)
 
     def _text_of(self, path: Path, value: object) -> str:
         if type(value) is str:
@@ -169,6 +177,15 @@ def _entries(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, tuple[Pat
             yield from ((f"{TIMING}-{inner}", ((*path, key, inner), each)) for inner, each in value.items())
         else:
             yield key, ((*path, key), value)
+
+
+def _leaves(path: Path, table: dict[str, Any], above: str = "") -> Iterator[tuple[str, Path, object]]:
+    """Names, places and values of a table of settings. A name with points makes tables, unless it is quoted."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves((*path, key), value, f"{above}{key}.")
+        else:
+            yield above + key, (*path, key), value
 
 
 def read(named: str | None) -> Settings:

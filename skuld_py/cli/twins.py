@@ -10,9 +10,11 @@ The names are made from what people type, never from names in the code; a verb d
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 PREFIX = "SKULD"
 ALL = "all"
@@ -28,6 +30,20 @@ Path = tuple[str, ...]
 
 class SharedOption(click.Option):
     """An option that means the same for every verb that has it; its key is one of ``SHARED``."""
+
+
+class SettingsOption(click.Option):
+    """An option for settings of another program, ``NAME=VALUE``; in the file it may be a table of them. What is
+    given in several places is taken together, and of one name the value of the place that goes first."""
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        """All there are, the weightiest last."""
+        value, source = super().consume_value(ctx, opts)
+        typed = [] if source in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP) else [*value]
+        told = [] if source is ParameterSource.ENVIRONMENT else self.value_from_envvar(ctx) or []
+        filed = ctx.lookup_default(self.name or "")
+        every = [*(filed if isinstance(filed, list) else []), *told, *typed]
+        return (every, source) if every else (value, source)
 
 
 def key_of(option: click.Option) -> str:

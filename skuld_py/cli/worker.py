@@ -11,6 +11,7 @@ import click
 
 from skuld_py.cli.logs import log_options
 from skuld_py.cli.options import addresses_of, json_option, metrics_option, nodes_option
+from skuld_py.cli.spark_options import spark_options
 from skuld_py.cli.values import DURATION, Duration
 
 
@@ -28,22 +29,25 @@ from skuld_py.cli.values import DURATION, Duration
               show_default="a temporary one", help="Where Spark keeps its files.")
 @click.option("--holder", metavar="NAME", default=None, show_default="HOSTNAME:PID",
               help="The worker's name in the claims it makes.")
+@spark_options
 @metrics_option
 @log_options
 @json_option
 @click.pass_context
 def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], slots: int, lease_s: float,
-           grace_s: float, directory: Path | None, holder: str | None, metrics: str | None, log_level: str,
-           log_format: str | None, as_json: bool) -> None:
+           grace_s: float, directory: Path | None, holder: str | None, conf: dict[str, str], is_ml: bool,
+           metrics: str | None, log_level: str, log_format: str | None, as_json: bool) -> None:
     """Run tasks of a queue until SIGTERM or Ctrl-C.
 
     Modules are looked for in the current directory first, as python itself does. What it does it says on standard
-    error; with --json in documents.
+    error; with --json in documents. With a --master elsewhere, Spark's driver runs here and the jobs run there;
+    executors are sent the modules. 'skuld manual workers' tells what they need besides.
 
     \b
     Examples:
       skuld worker --queue reports --app reports.tasks
       skuld worker --queue reports --app reports.tasks --slots 4 --lease 1m
+      skuld worker --queue reports --app reports.tasks --master spark://10.0.0.1:7077 --conf spark.cores.max=8
     """
     from skuld_py.extras import require
     from skuld_py.model.names import check_name
@@ -53,4 +57,5 @@ def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], sl
 
     check_name("queue", queue)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
-                        directory=directory, grace_s=grace_s, holder=holder, metrics=metrics))
+                        directory=directory, grace_s=grace_s, holder=holder, metrics=metrics,
+                        conf=conf, machine_learning=is_ml))

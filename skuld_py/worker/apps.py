@@ -16,11 +16,13 @@ from skuld_py.embedded import python
 from skuld_py.errors import Refused
 
 
-def load_apps(modules: Sequence[str]) -> None:
-    """Import the modules; ``Refused`` names the one that cannot be, why, and what to do."""
+def load_apps(modules: Sequence[str], py_files: Sequence[Path] = ()) -> None:
+    """Import the modules; ``Refused`` names the one that cannot be, why, and what to do. They may import what
+    Spark's processes are given besides: ``py_files`` are modules and archives of modules."""
     here = str(Path.cwd())
     if "" not in sys.path and here not in sys.path:
         sys.path.insert(0, here)
+    sys.path[1:1] = [str(path.parent if path.suffix == ".py" else path) for path in py_files]
     os.environ["PYTHONPATH"] = python.search_path(here)
     if not modules:
         raise Refused("no_app", "app: name at least one module that defines task functions")

@@ -32,6 +32,9 @@ from skuld_py.worker.tracing import spanned
 class Engine(Protocol):
     """What runs functions; Spark, outside of tests."""
 
+    def describe(self) -> str:
+        """What it is and where it runs, for people; of one that runs, how it is found elsewhere."""
+
     def start(self) -> None:
         """Be ready for calls."""
 

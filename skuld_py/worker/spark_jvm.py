@@ -28,7 +28,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -63,8 +62,6 @@ _ALWAYS = (
 )
 OLDEST, NEWEST = (4, 0), (4, 3)
 """The first and the last release of PySpark that is known; setup.cfg says the same, and both ends have run."""
-# The kernel's limit for the path of a Unix socket (macOS has the smaller one), less "/.<uuid>.sock".
-_LONGEST_SOCKET_DIRECTORY = 103 - 43
 
 
 @attrs.frozen
@@ -107,44 +104,12 @@ class SparkJvm:
         return self.process.poll() is None
 
 
-def default_conf(files: Files, slots: int) -> dict[str, str]:
-    """The settings of every runtime; the user's come on top."""
-    sockets = files.scratch if len(str(files.scratch)) <= _LONGEST_SOCKET_DIRECTORY else tempfile.gettempdir()
-    return {
-        "spark.app.name": "skuld",
-        "spark.master": f"local[{slots}]",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.local.dir": str(files.scratch),
-        "spark.sql.warehouse.dir": str(files.directory / "warehouse"),
-        # Queues share the slots fairly, each in its own pool.
-        "spark.scheduler.mode": "FAIR",
-        "spark.sql.shuffle.partitions": str(slots),
-        # Python partitions: no socket delay, and a cancelled one is killed soon.
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": str(sockets),
-        "spark.python.task.killTimeout": "200ms",
-        # A long-lived session must not grow: threads, finished jobs, forgotten broadcasts.
-        "spark.sql.resultQueryStage.maxThreadThreshold": "16",
-        "spark.sql.shuffleExchange.maxThreadThreshold": "16",
-        "spark.sql.broadcastExchange.maxThreadThreshold": "16",
-        "spark.ui.retainedJobs": "100",
-        "spark.ui.retainedStages": "100",
-        "spark.ui.retainedTasks": "2000",
-        "spark.sql.ui.retainedExecutions": "50",
-        "spark.cleaner.periodicGC.interval": "5min",
-        # Quiet: no web page, nothing on the terminal.
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-
-
 def launch(
     files: Files,
     conf: Mapping[str, str],
     java: Java,
     machine_learning: bool,
+    python: str,
     *,
     timeout_s: float,
     extra_options: Sequence[str] = (),
@@ -169,7 +134,7 @@ def launch(
     child = process.spawn(
         command,
         log=files.log,
-        environment=_environment(java, conf, handshake),
+        environment=_environment(java, conf, python, handshake),
         stdin=subprocess.PIPE,
         death_signal=signal.SIGTERM,
     )
@@ -265,11 +230,12 @@ def _class_path(conf: Mapping[str, str], machine_learning: bool) -> str:
     return ":".join([*([first] if first else []), *spark_jars(machine_learning), *directories])
 
 
-def _environment(java: Java, conf: Mapping[str, str], handshake: Path) -> dict[str, str]:
-    """Python workers inherit this; without PYSPARK_PYTHON they would run whatever is first on PATH."""
-    python = conf.get("spark.pyspark.python", sys.executable)
+def _environment(java: Java, conf: Mapping[str, str], python: str, handshake: Path) -> dict[str, str]:
+    """Python workers inherit this; without PYSPARK_PYTHON they would run whatever is first on PATH. Spark listens,
+    and is called back, where its settings say; without a word of theirs, where it finds best."""
+    address = conf.get("spark.driver.bindAddress")
     return {
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        **({} if address is None else {"SPARK_LOCAL_IP": address}),
         **os.environ,
         "SPARK_HOME": str(spark_home()),
         "JAVA_HOME": str(java.home),

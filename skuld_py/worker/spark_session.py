@@ -11,6 +11,8 @@ Invariants:
   instant (PySpark's ``cancelJobGroup``) misses a query that is still being planned. The price is that a
   group's name must never be used again, so name it by task and fencing token.
 * The session writes nothing to the terminal and leaves Ctrl-C to the worker.
+* On a cluster, executors get the application's modules with each JVM. An application that has lost all its
+  executors for good is worth nothing: its JVM is killed, and so found dead like any other.
 
 PySpark allows one context per Python process, so this refuses to start beside another.
 """
@@ -21,11 +23,14 @@ import contextlib
 import logging
 import os
 import queue
+import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +46,9 @@ from pyspark.sql import SparkSession
 from skuld_py.embedded import process
 from skuld_py.embedded.java import Java, find_java
 from skuld_py.errors import Refused
-from skuld_py.worker import spark_jvm
+from skuld_py.worker import shipping, spark_conf, spark_jvm
+from skuld_py.worker.executors import Executors, Standing
+from skuld_py.worker.masters import is_local
 
 _GROUP_PROPERTIES = (
     "spark.jobGroup.id",
@@ -50,6 +57,11 @@ _GROUP_PROPERTIES = (
     "spark.scheduler.pool",
 )
 
+
+_log = logging.getLogger(__name__)
+
+_KILLED = re.compile(r"Application has been killed\. Reason: (.+)")
+"""What the driver says when a cluster does not take it."""
 
 _open_gateway: Callable[[], Any] = launch_gateway
 
@@ -93,10 +105,14 @@ class _Live:
     session: SparkSession
     java_context: Any
     supervisor: _Supervisor
+    executors: Executors | None
+    """Of a cluster that keeps some for us at all times."""
+    description: str
 
 
 class SparkRuntime:
-    """Owns one JVM and one SparkSession, with ``slots`` Spark tasks at a time, in a directory of its own."""
+    """Owns one JVM and one SparkSession, with ``slots`` Spark tasks at a time unless ``conf`` names a master, in a
+    directory of its own. ``apps`` are modules that executors elsewhere must find."""
 
     def __init__(
         self,
@@ -106,10 +122,14 @@ class SparkRuntime:
         conf: Mapping[str, str] | None = None,
         java: Java | None = None,
         machine_learning: bool = False,
+        apps: Sequence[str] = (),
         start_timeout_s: float = 120.0,
     ) -> None:
         self._files = spark_jvm.Files(directory.absolute())
-        self._conf = {**spark_jvm.default_conf(self._files, slots or os.cpu_count() or 1), **(conf or {})}
+        self._slots = slots or os.cpu_count() or 1
+        self._asked = dict(conf or {})
+        self._apps = apps
+        self._archive: Path | None = None
         self._java = java
         self._machine_learning = machine_learning
         self._start_timeout_s = start_timeout_s
@@ -129,6 +149,13 @@ class SparkRuntime:
     @property
     def log(self) -> Path:
         return self._files.log
+
+    def describe(self) -> str:
+        """Spark's release and its master; of one that runs the application too, and where it shows itself."""
+        live = self._live
+        if live is not None:
+            return live.description
+        return f"Spark {version('pyspark')} on {self._asked.get(spark_conf.MASTER, f'local[{self._slots}]')}"
 
     def start(self) -> SparkSession:
         """Start the JVM and connect; returns the running session when there is one."""
@@ -155,11 +182,28 @@ class SparkRuntime:
             return self.start()
 
     def is_alive(self, timeout_s: float = 5.0) -> bool:
-        """Whether the JVM answers in time and its Spark has not stopped itself."""
+        """Whether the JVM answers in time, its Spark has not stopped itself, and its cluster has not left it."""
         live = self._live
         if live is None or not live.jvm.is_running:
             return False
-        return live.supervisor.ask(live.java_context.isStopped, timeout_s) is False
+        if live.supervisor.ask(live.java_context.isStopped, timeout_s) is not False:
+            return False
+        return live.executors is None or self._has_cluster(live, live.executors, timeout_s)
+
+    def _has_cluster(self, live: _Live, executors: Executors, timeout_s: float) -> bool:
+        def count_executors() -> int:
+            return len(live.java_context.statusTracker().getExecutorInfos()) - 1  # one is the driver
+
+        count = live.supervisor.ask(count_executors, timeout_s)
+        if count is None:
+            return False
+        standing = executors.look(count, time.monotonic())
+        if standing is Standing.NONE_YET and executors.is_news:
+            _log.warning("no executor has come yet; is there room for %s?", self._asked[spark_conf.MASTER])
+        if standing is Standing.LOST:
+            _log.warning("all executors are lost, and none has come since; this application is given up")
+            live.jvm.process.kill()
+        return standing is not Standing.LOST
 
     def cancel(self, group: str, timeout_s: float = 5.0) -> bool:
         """Cancel the group's jobs and refuse its future ones, and touch nothing else.
@@ -220,33 +264,49 @@ class SparkRuntime:
             message = "this process already has a SparkContext; stop that one, or use a process of its own"
             raise Refused("spark_running", message)
         java = self._java or find_java()
+        conf = spark_conf.whole(self._files, self._slots, self._asked)
         self._hold.enter_context(process.held(self._files.directory))
         try:
             self._files.prepare()
             jvm = spark_jvm.launch(
                 self._files,
-                self._conf,
+                conf,
                 java,
                 self._machine_learning,
+                spark_conf.python_of(conf),
                 timeout_s=self._start_timeout_s,
                 extra_options=extra_options or [],
             )
-            session = self._connect(jvm)
-            self._live = _Live(jvm, session, session.sparkContext._jsc.sc(), _Supervisor())
+            self._live = self._connect(jvm, conf)
         except BaseException:
             self._hold.close()
             raise
 
-    def _connect(self, jvm: spark_jvm.SparkJvm) -> SparkSession:
+    def _ship(self, context: SparkContext, conf: Mapping[str, str]) -> None:
+        """Give executors elsewhere what they must find; what was packed once is given again."""
+        if not self._apps or is_local(conf[spark_conf.MASTER]):
+            return
+        if self._archive is None:
+            self._archive = shipping.pack(self._apps, self._files.directory)
+        context.addPyFile(str(self._archive))
+
+    def _connect(self, jvm: spark_jvm.SparkJvm, conf: Mapping[str, str]) -> _Live:
         """Make the session; a JVM that hangs meanwhile is killed, which ends the wait."""
         watchdog = threading.Timer(self._start_timeout_s, jvm.process.kill)
         watchdog.daemon = True
         watchdog.start()
         try:
-            return _connect(jvm, self._conf.get("spark.pyspark.python", sys.executable))
+            session = _connect(jvm, spark_conf.python_of(conf))
+            context = session.sparkContext
+            self._ship(context, conf)
+            executors = None if spark_conf.has_varying_executors(conf) else Executors(time.monotonic())
+            return _Live(jvm, session, context._jsc.sc(), _Supervisor(), executors, _described(context))
         except (Py4JError, PySparkException, OSError) as error:
             # An exception from Java asks the JVM for its text, so it is read before, and not kept after.
+            refused = _KILLED.findall(process.tail(self.log, lines=200))
             reason = " ".join(str(error).splitlines()[:2])
+            if refused:
+                reason = f"{conf[spark_conf.MASTER]}: {refused[-1]}"
             _end(jvm, self._files)
             message = f"Spark did not start: {reason}. The end of {self.log}:\n{process.tail(self.log)}"
             raise Refused("spark_failed", message, log=str(self.log)) from None
@@ -255,6 +315,12 @@ class SparkRuntime:
             raise
         finally:
             watchdog.cancel()
+
+
+def _described(context: SparkContext) -> str:
+    page = context.uiWebUrl
+    return (f"Spark {context.version} on {context.master}, application {context.applicationId}"
+            f"{f', {page}' if page else ''}")
 
 
 def _keep_terminal_quiet() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,15 @@ from skuld_py.worker.spark_session import SparkRuntime
 class SparkEngine:
     """Runs task functions against a ``SparkRuntime``."""
 
-    def __init__(self, directory: Path, *, conf: Mapping[str, str] | None = None) -> None:
-        self._runtime = SparkRuntime(directory, conf=conf)
+    def __init__(self, directory: Path, *, conf: Mapping[str, str] | None = None, machine_learning: bool = False,
+                 apps: Sequence[str] = ()) -> None:
+        self._runtime = SparkRuntime(directory, conf=conf, machine_learning=machine_learning, apps=apps)
         self._sessions: dict[str, SparkSession] = {}
         self._stages: dict[str, dict[int, tuple[int, int]]] = {}
+
+    def describe(self) -> str:
+        """Spark's release, master and application."""
+        return self._runtime.describe()
 
     def start(self) -> None:
         """Start the JVM."""

@@ -22,7 +22,7 @@ import queue
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from skuld_py.worker.metrics import Counts, WorkerMetrics
 from skuld_py.worker.renewer import STALL_S, Renewer
 from skuld_py.worker.run import Engine, Failed, Outcome, Returned, Run
 from skuld_py.worker.scribe import Scribe
+from skuld_py.worker.spark_conf import py_files_here
 
 SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
 STOP_S = 5.0
@@ -91,7 +92,8 @@ class Worker:
 
     def run(self) -> int:
         """Work until told to stop; the exit status: 0, or 1 when the engine would not start."""
-        self._report(f"worker {self._holder} on queue {self._queue}: {self._slots} slots; Spark is starting")
+        self._report(f"worker {self._holder} on queue {self._queue}: {self._slots} slots;"
+                     f" {self._engine.describe()} is starting")
         with self._signals_heard():
             self._renewer.start()
             self._heart.start()
@@ -323,7 +325,7 @@ class Worker:
     # -- the engine ----------------------------------------------------------------------------
 
     def _on_engine_ready(self, took_s: float) -> None:
-        self._report(f"ready in {took_s:.1f} s")
+        self._report(f"ready in {took_s:.1f} s: {self._engine.describe()}")
         self._heart.resume()
         waiting, self._waiting = self._waiting, []
         for run in waiting:
@@ -356,16 +358,18 @@ def _failed(words: str) -> Failed:
 
 def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLOTS, lease_s: float = LEASE_S,
                directory: Path | None = None, grace_s: float = GRACE_S, holder: str | None = None,
-               metrics: str | None = None) -> int:
-    """Run a worker with Spark in this process, until a signal; the exit status."""
-    load_apps(app)
+               metrics: str | None = None, conf: Mapping[str, str] | None = None,
+               machine_learning: bool = False) -> int:
+    """Run a worker with Spark in this process, until a signal; the exit status. ``conf`` are Spark's settings."""
+    load_apps(app, py_files_here(conf or {}))
     from skuld_py.worker.spark_worker import SparkEngine
 
     with contextlib.ExitStack() as held:
         if directory is None:
             directory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="skuld-worker-")))
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        worker = Worker(nodes, queue, SparkEngine(directory / "spark"), slots=slots, lease_s=lease_s,
+        engine = SparkEngine(directory / "spark", conf=conf, machine_learning=machine_learning, apps=app)
+        worker = Worker(nodes, queue, engine, slots=slots, lease_s=lease_s,
                         grace_s=grace_s, holder=holder, renewer_log=directory / "renewer.log")
         if metrics is not None:
             held.enter_context(exposed(metrics, WorkerMetrics(worker.counts, queue, slots)))

@@ -50,7 +50,7 @@ RICH = attrs.evolve(
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRuntime]:
-    with spark(tmp_path_factory.mktemp("spark"), "local[2]", QUICK) as made:
+    with spark(tmp_path_factory.mktemp("spark"), QUICK) as made:
         made.start()
         yield made
 

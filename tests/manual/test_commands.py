@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from manual import commands, written
-from manual.written import Line
+from manual.written import Block, Line
+from skuld_py.cli.main import main
 from skuld_py.keys.files import ClusterKey, write_new
 from skuld_py.keys.pair import fresh
 
@@ -40,6 +42,14 @@ def test_each_line_can_be_typed(line: Line, words: list[str]) -> None:
 @pytest.mark.parametrize("page", SAID)
 def test_what_is_said_in_passing_exists(page: str) -> None:
     assert [said for said in SAID[page] if commands.wrong_mention(written.words_of(said)[1:])] == []
+
+
+@pytest.mark.parametrize("block", written.blocks("toml"), ids=[block.page for block in written.blocks("toml")])
+def test_each_configuration_file_is_one_that_verbs_take(block: Block) -> None:
+    Path("skuld.toml").write_text(block.text)
+
+    shown = CliRunner().invoke(main, ["config", "show", "--changed"], prog_name="skuld")
+    assert shown.exit_code == 0 and "skuld.toml" in shown.output, shown.output
 
 
 def test_the_two_commands_are_these() -> None:

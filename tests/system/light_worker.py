@@ -59,6 +59,9 @@ def report(spark: object, context: TaskContext) -> list[str]:
 class PlainEngine:
     """Calls functions, and is always there."""
 
+    def describe(self) -> str:
+        return "no engine"
+
     def start(self) -> None:
         """There is nothing to start."""
 

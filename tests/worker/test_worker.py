@@ -42,6 +42,9 @@ class FakeEngine:
         self.starts = 0
         self.cancelled: list[str] = []
 
+    def describe(self) -> str:
+        return f"engine {self.starts}"
+
     def start(self) -> None:
         self.starts += 1
         self.is_frozen = self.has_ended = False
