@@ -32,7 +32,7 @@ SPARK = "spark"
 LONGEST = (
     SPARK, "tests/machines/test_machines.py", "tests/installs/test_spark_range.py", "tests/installs/test_wheel.py",
     "tests/simulation/test_small.py", "tests/simulation/test_campaign.py", "tests/system/test_moves.py",
-    "tests/system/test_catalogue.py",
+    "tests/system/test_standalone.py", "tests/system/test_catalogue.py",
     "tests/system/test_coordination.py", "tests/cli/test_readme_session.py", "tests/system/test_lives.py",
     "tests/simulation/test_coordination_talking.py", "tests/system/test_limits.py",
     "tests/system/test_kill.py", "tests/gateway/test_openapi.py", "tests/manual/test_session.py",
