@@ -118,12 +118,10 @@ class AsyncConnection:
     async def close(self) -> None:
         """Close all sockets. Calls under way end, as closed."""
         self.is_closed = True
-        for waiter in self._waiters.values():
-            _give_up(waiter)
-        if self._greeting is not None:
-            await asyncio.gather(self._greeting, return_exceptions=True)
         for node in [*self._sockets]:
             self._hang_up(node)
+        if self._greeting is not None:
+            await asyncio.gather(self._greeting, return_exceptions=True)
         if self._context is not None:
             self._context.term()
             self._context = None

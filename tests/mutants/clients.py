@@ -277,8 +277,9 @@ MUTANTS: tuple[Mutant, ...] = (
            "        is_unsent = lane is None\n", "A2",
            AWAITED + "test_who_waits_for_a_turn_waits_no_longer_than_he_has_time", seeds=0),
     # -- closing -------------------------------------------------------------------------------------
-    mutant("async-close-wakes-nobody", "closing leaves who awaits an answer awaiting it", "AsyncConnection.close",
-           "            _give_up(waiter)\n", "            assert waiter\n",
+    mutant("async-close-wakes-nobody", "closing leaves who awaits an answer awaiting it",
+           "AsyncConnection._hang_up",
+           "        self._tell_of(self._lines.broken(socket, is_closed=True))\n", "",
            "A2", AWAITED + "test_closing_says_of_each_call_what_is_known", seeds=0),
     mutant("async-close-keeps-turns", "closing leaves who awaits his turn awaiting it", "AsyncClient.close",
            "                    caller.set_exception(Refused(\"closed\", CLOSED))\n",
