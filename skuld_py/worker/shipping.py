@@ -81,13 +81,15 @@ def _homes(module: ModuleType) -> list[Path]:
 
 def _add(archive: zipfile.ZipFile, name: str, below: str) -> list[str]:
     """A module, or a package with all that lies in it; gives what was left out. Directories are entries, too: by
-    them the archive's importer knows packages without a file of their own."""
+    them the archive's importer knows packages without a file of their own. What is in an archive already came by
+    ``--py-files``, and so it goes."""
     spec = find_spec(name)
     assert spec is not None
     if spec.submodule_search_locations is None:
-        return _add_file(archive, Path(spec.origin or ""), below)
+        path = Path(spec.origin or "")
+        return _add_file(archive, path, below) if path.is_file() else []
     left_out: list[str] = []
-    for place in map(Path, spec.submodule_search_locations):
+    for place in filter(Path.is_dir, map(Path, spec.submodule_search_locations)):
         for path in sorted([place, *place.rglob("*")]):
             inner = (Path(f"{below}{name}") / path.relative_to(place)).as_posix()
             if "__pycache__" in inner:

@@ -28,10 +28,9 @@ TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
 TOKEN = str(1 << 32)
 OF_TASKS = [verb.command for verb in table.VERBS if verb.command]
-VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", "drain", "status", "top", "members",
-         "ring",
-         *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker", "archive", "history", "gateway",
-         "token", "manual", "config", "completion")
+VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", "drain", "status", "top",
+         "members", "ring", *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker", "archive",
+         "history", "gateway", "token", "manual", "config", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
               "cluster proofs", "cluster rotate", "cluster rules", "cluster secure")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")

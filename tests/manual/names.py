@@ -26,10 +26,10 @@ FOREIGN = frozenset({
     "ulimit -Hn", "pip install .", "pip install '.[all,java]'", ".venv", "json.loads",  # of system and Python
     "sbom.json", "licences.txt", "vulnerabilities.json",  # written by scripts/supply
     "skuld-gateway.service", "skuld-worker@.service",  # beside one that is named whole
-    "HOST:PORT", "batch=B/queue=Q/day=D", "zk1:2181,zk2:2181/pipelines", "/etc/hosts",  # forms
     "~/.local/state/skuld", "$XDG_STATE_HOME/skuld", "127.0.0.1",  # of a machine
     "spark://HOST:PORT", "k8s://https://HOST:PORT", "spark-defaults.conf",  # forms and settings of Spark
     "spark.authenticate", "spark.cores.max", "spark.deploy.recoveryMode",
+    "HOST:PORT", "NAME:PASSWORD", "batch=B/queue=Q/day=D", "zk1:2181,zk2:2181/pipelines", "/etc/hosts",  # forms
     "enableServiceLinks: false", "systemctl reload skuld-gateway",  # of what runs a cluster
 })
 

@@ -11,7 +11,7 @@ AGAIN = PROOFS + "test_an_answer_is_known_again_as_a_whole_and_nothing_else_is"
 NEW = "tests/node/test_new_keys.py::"
 HELD = "test_what_a_former_key_proved_is_renewed_for_a_while_and_counts_until_the_last_lease_ends"
 LAW = "test_what_one_node_proves_every_other_one_takes_for_as_long_as_its_lease_lasts"
-CHECK = "        self._view.check_claims(now_ms, message.ids, message.tokens, message.proofs)\n"
+CHECK = "        view.notary.check(now_ms, message.ids, message.tokens, message.proofs, view.is_connected)\n"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("complete-by-anybody", "a completion is stored under a token that nobody was granted",
@@ -26,18 +26,18 @@ MUTANTS: tuple[Mutant, ...] = (
            CHECK + '        self._admission.check_entries("errors", message.errors)\n',
            '        self._admission.check_entries("errors", message.errors)\n', "C22", NEVER + "[fail]"),
     mutant("renew-by-anybody", "who only reads renews the claims of others", "ClaimRequests._renew",
-           "        self._view.check_claims(now_ms, *named, over)\n", "", "C22", NEVER + "[renew]"),
+           "        view.notary.check(now_ms, *named, view.is_connected, over)\n", "", "C22", NEVER + "[renew]"),
     mutant("new-key-used-at-once", "proofs are given by a key that other nodes do not know",
-           "Notary.certified", "is_known = now_ms >= self._from_ms or not self._former", "is_known = True", "C22",
+           "Notary.certified", "is_known = now_ms >= self._from_ms or not self.former", "is_known = True", "C22",
            NEW + "test_all_nodes_know_a_key_before_any_proves_by_it", NEW + LAW, seeds=0),
     mutant("new-key-never-used", "a key that was replaced goes on proving claims", "Notary.certified",
-           "is_known = now_ms >= self._from_ms or not self._former", "is_known = not self._former", "C22",
+           "is_known = now_ms >= self._from_ms or not self.former", "is_known = not self.former", "C22",
            NEW + "test_all_nodes_know_a_key_before_any_proves_by_it", NEW + LAW, seeds=0),
     mutant("former-keys-at-once-over", "who holds a claim loses it when the key is replaced", "Notary._counting",
-           "for each in self._former if now_ms < each.until_ms", "for each in self._former[:0]", "C22",
+           "for each in self.former if now_ms < each.until_ms", "for each in self.former[:0]", "C22",
            NEW + HELD, NEW + LAW, seeds=30),
     mutant("former-keys-for-ever", "a key that was replaced proves claims for ever", "Notary._counting",
-           "for each in self._former if now_ms < each.until_ms", "for each in self._former", "C22",
+           "for each in self.former if now_ms < each.until_ms", "for each in self.former", "C22",
            NEW + HELD, seeds=0),
     mutant("former-answers-for-ever", "answers are known again when their key counts no more", "Notary.check",
            "self._given.get(_hash_of((task_ids, tokens, proofs))) in keys",
@@ -55,7 +55,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "Notary.check", "if unknown and not is_current and", "if False and", "C22",
            NEW + "test_a_node_that_is_cut_off_sends_who_shows_a_proof_that_it_does_not_know_elsewhere", seeds=0),
     mutant("cut-off-excuses-all", "a node that is cut off is unsure of claims without a proof", "Notary.check",
-           "all(claims.shown[at] != NO_PROOF for at in unknown)", "True", "C22",
+           "all(shown[at] != NO_PROOF for at in unknown)", "True", "C22",
            NEW + "test_a_node_that_is_cut_off_sends_who_shows_a_proof_that_it_does_not_know_elsewhere", seeds=0),
     mutant("short-notice", "a key is used before all nodes know it", "with_new_key",
            "notice_ms + (2 * known.skew_ms if notice_ms else 0)", "notice_ms // 2", "C22", NEW + LAW, seeds=0),

@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "a revoked key is not remembered", "Roster.revoking",
              "(*self.revoked, key)[-ROWS_MAX:] if key not in self.revoked else self.revoked", "self.revoked"),
     _seen_by(FILES + "test_a_key_that_others_may_read_is_refused", "exposed-keys",
-             "a key file that others may read is taken", "files._read",
+             "a key file that others may read is taken", "files._check_mode",
              "    if mode & 0o077:\n", "    if False:\n"),
     _seen_by(FILES + "test_no_file_is_written_over", "keys-written-over",
              "a key file is written over", "write_new",

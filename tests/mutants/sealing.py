@@ -28,7 +28,8 @@ MUTANTS: tuple[Mutant, ...] = (
              "        context.check_hostname = False\n"),
     _seen_by(FILES, "exposed-certificate-key", "the key of a certificate may be read by others", "Tls._show",
              "            check_private(key)\n", "            key.stat()\n"),
-    _seen_by(FILES, "files-of-tls-unread", "a file that is no use is found out by kazoo's thread alone", "_shown_to",
+    _seen_by(FILES, "files-of-tls-unread", "a file that is no use is found out by kazoo's thread alone",
+             "_shown_to",
              "        servers.tls.context()  # so that a file that is no use is refused here, and not by kazoo's"
              " thread\n", ""),
     _seen_by(TLS + "test_what_is_unsealed_is_read_though_nothing_more_arrives", "unsealed-bytes-wait",
@@ -38,7 +39,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "why no connection comes about is said at each try", "Handler.create_connection",
              "if self._troubles.get(server) != refusal.message:", "if True:"),
     _seen_by(TLS + "test_a_verb_that_cannot_connect_says_why", "tls-trouble-unsaid",
-             "a ZooKeeper that is not trusted is said to be out of reach", "zookeeper.diagnosis.diagnosed",
+             "a ZooKeeper that is not trusted is said to be out of reach", "zookeeper.unreached.unreached",
              "    for refusal in _reasons(servers):\n        return refusal\n", ""),
     _seen_by(SERVERS, "clients-among-servers", "a client's certificate is good for the ports among servers",
              "ServerTls.configuration", 'self._stores("quorum.", QUORUM, QUORUM_AUTHORITY)',

@@ -95,6 +95,17 @@ def test_what_cannot_be_used_out_of_an_archive_is_named_and_left_out(
     assert "fast.so" in caplog.text and "big.bin" in caplog.text
 
 
+def test_what_came_in_an_archive_is_not_sent_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(home / "theirs.zip", "w") as theirs:
+        theirs.writestr("ship_zipped.py", "NUMBER = 3\n")
+        theirs.writestr("ship_folder/__init__.py", "NUMBER = 4\n")
+    monkeypatch.syspath_prepend(home / "theirs.zip")
+
+    names = zipfile.ZipFile(packed(home, "ship_zipped", "ship_folder")).namelist()
+
+    assert not [name for name in names if name.startswith("ship_")]
+
+
 def test_of_installed_packages_only_those_named_are_sent(tmp_path: Path) -> None:
     assert shipping.tops(["attrs"]) == ["attrs"]
     names = zipfile.ZipFile(packed(tmp_path, "skuld_py.demo.census")).namelist()

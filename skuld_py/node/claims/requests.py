@@ -44,14 +44,16 @@ class ClaimRequests:
         return ClaimOperation(self._operations, self._gates, self._parked, origin, now_ms, message)
 
     def _renew(self, now_ms: int, origin: Origin, message: m.Renew) -> Operation:
-        named = message.ids, message.tokens, message.proofs
-        over = self._view.notary.renewed_no_more(now_ms, *named) if message.lease_ms else []
-        self._view.check_claims(now_ms, *named, over)
+        view, named = self._view, (message.ids, message.tokens, message.proofs)
+        has_former = message.lease_ms and view.notary.former
+        over = view.notary.renewed_no_more(now_ms, *named) if has_former else []
+        view.notary.check(now_ms, *named, view.is_connected, over)
         self._admission.group(message.ids)
         return RenewOperation(self._operations, origin, now_ms, message, over)
 
     def _conclude(self, now_ms: int, origin: Origin, message: m.Conclude) -> Operation:
-        self._view.check_claims(now_ms, message.ids, message.tokens, message.proofs)
+        view = self._view
+        view.notary.check(now_ms, message.ids, message.tokens, message.proofs, view.is_connected)
         self._admission.check_entries("errors", message.errors)
         self._admission.group(message.ids)
         return ConcludeOperation(self._operations, origin, now_ms, message)

@@ -61,7 +61,8 @@ class Notary:
     def __init__(self, keys: Keys) -> None:
         self._newest = bytes.fromhex(keys.claim_key)
         self._from_ms = keys.claim_from_ms
-        self._former = keys.former_keys
+        self.former = keys.former_keys
+        """The keys before the newest."""
         self._demands_from_ms = keys.proofs_from_ms
         self._given: dict[bytes, bytes] = {}
         """Hashes of the last answers with proofs, one for each whole answer, and by which key they were given."""
@@ -72,14 +73,14 @@ class Notary:
 
     def _counting(self, now_ms: int) -> list[bytes]:
         """The keys whose proofs count."""
-        return [self._newest, *(bytes.fromhex(each.key) for each in self._former if now_ms < each.until_ms)]
+        return [self._newest, *(bytes.fromhex(each.key) for each in self.former if now_ms < each.until_ms)]
 
     def certified(self, now_ms: int, batches: Sequence[m.ClaimBatch]) -> tuple[m.ClaimBatch, ...]:
         """The granted claims, with proofs: by the newest key that all nodes know."""
         if not self._newest or not batches:
             return tuple(batches)
-        is_known = now_ms >= self._from_ms or not self._former
-        key = self._newest if is_known else bytes.fromhex(self._former[0].key)
+        is_known = now_ms >= self._from_ms or not self.former
+        key = self._newest if is_known else bytes.fromhex(self.former[0].key)
         task_ids = b"".join([batch.ids for batch in batches])
         sizes = [len(batch.ids) // ids.ID_BYTES for batch in batches]
         tokens = b"".join([columns.pack_u64(range(batch.first_token, batch.first_token + size))
@@ -98,8 +99,8 @@ class Notary:
             if len(self._given) > GIVEN_MAX:
                 del self._given[next(iter(self._given))]
 
-    def check(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes, over: Sequence[int] = (), *,
-              is_current: bool = True) -> None:
+    def check(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes, is_current: bool = True,
+              over: Sequence[int] = ()) -> None:
         """``Refused`` unless all of these claims were granted, as far as this node is to know; but for those
         ``over``, by index, which are known to have been. ``is_current``: it would have been told of a newer
         key."""
@@ -109,20 +110,23 @@ class Notary:
         if self._given and self._given.get(_hash_of((task_ids, tokens, proofs))) in keys:
             return
         claims = _Claims(task_ids, tokens, proofs)
-        excused = b"" if self.demands(now_ms) else NO_PROOF
-        unknown = [at for at in claims.unproved(keys) if claims.shown[at] != excused and at not in over]
-        if unknown and not is_current and all(claims.shown[at] != NO_PROOF for at in unknown):
+        unproved = claims.unproved(keys)
+        if not unproved:
+            return
+        shown, excused = claims.shown, b"" if self.demands(now_ms) else NO_PROOF
+        unknown = [at for at in unproved if shown[at] != excused and at not in over]
+        if unknown and not is_current and all(shown[at] != NO_PROOF for at in unknown):
             raise Refused("unavailable", "proof: this node is cut off from ZooKeeper, and may not know the newest"
                           " key that claims are proved by; ask another node")
         if unknown:
-            raise Refused("unknown_claim", f"proof: {len(unknown)} of {len(claims.shown)} claims were never"
-                          f" granted, or come without their proof: {claims.listed(unknown[:NAMED_MAX])}; give id,"
-                          " token and proof as they came with the claim")
+            raise Refused("unknown_claim", f"proof: {len(unknown)} of {len(claims)} claims were never granted, or"
+                          f" come without their proof: {claims.listed(unknown[:NAMED_MAX])}; give id, token and"
+                          " proof as they came with the claim")
 
     def renewed_no_more(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes) -> list[int]:
         """Which of these claims, by index, were proved by a key that is over for renewals. They are lost, and no
         others with them."""
-        over = [bytes.fromhex(each.key) for each in self._former if now_ms >= each.renewed_until_ms]
+        over = [bytes.fromhex(each.key) for each in self.former if now_ms >= each.renewed_until_ms]
         if not over or not proofs:
             return []
         claims = _Claims(task_ids, tokens, proofs)
@@ -132,22 +136,31 @@ class Notary:
 
 
 class _Claims:
-    """Claims as a request names them, each with what is ``shown`` for it."""
+    """Claims as a request names them, each with what is shown for it."""
 
     def __init__(self, task_ids: bytes, tokens: bytes, proofs: bytes) -> None:
         self._ids, self._tokens = ids.split(task_ids), columns.split(tokens, 8)
-        self.shown = columns.split(proofs or NO_PROOF * len(self._ids), PROOF_BYTES)
+        self._proofs = proofs or NO_PROOF * len(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def shown(self) -> list[bytes]:
+        """The proof of each."""
+        return columns.split(self._proofs, PROOF_BYTES)
 
     def unproved(self, keys: Iterable[bytes]) -> list[int]:
-        """Those, by index, that are proved by none of these keys."""
-        left = [*range(len(self._ids))]
+        """Those, by index, that are proved by none of these keys. Mostly the first one proves all."""
+        left, named, numbers = [*range(len(self._ids))], self._ids, self._tokens
         for key in keys:
-            if left:
-                expected = proofs_of(key, [self._ids[at] for at in left], [self._tokens[at] for at in left])
-                if compare_digest(expected, b"".join([self.shown[at] for at in left])):
-                    return []
-                left = [at for at, right in zip(left, columns.split(expected, PROOF_BYTES), strict=True)
-                        if self.shown[at] != right]
+            expected = proofs_of(key, named, numbers)
+            if named is self._ids and compare_digest(expected, self._proofs):
+                return []
+            shown = self.shown
+            left = [at for at, right in zip(left, columns.split(expected, PROOF_BYTES), strict=True)
+                    if shown[at] != right]
+            named, numbers = [self._ids[at] for at in left], [self._tokens[at] for at in left]
         return left
 
     def listed(self, indexes: Iterable[int]) -> str:

@@ -6,7 +6,7 @@ debts as they hear of them. A view sends nothing and starts nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from skuld_py.config import Limits, Parameters, Retention, Timing, protocol_of
 from skuld_py.model import messages as m
@@ -69,12 +69,6 @@ class View:
     def believes(self, row: m.CohortRow) -> bool:
         """Whether the voters that a peer named may be the true ones."""
         return self.vnodes[row.partition].believes(row.era, row.cohort, led=row.era)
-
-    def check_claims(self, now_ms: int, task_ids: bytes, tokens: bytes, proofs: bytes, over: Sequence[int] = ()
-                     ) -> None:
-        """``Refused`` unless all of these claims, but those ``over``, were granted, as far as this node is to
-        know."""
-        self.notary.check(now_ms, task_ids, tokens, proofs, over, is_current=self.is_connected)
 
     # -- leaders -------------------------------------------------------------------------------
 

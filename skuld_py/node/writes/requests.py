@@ -95,7 +95,8 @@ class WriteRequests:
         return WriteOperation(self._operations, origin, now_ms, w, sizes, make, named, duplicates)
 
     def _append(self, now_ms: int, origin: Origin, message: m.Append) -> Operation:
-        self._view.check_claims(now_ms, message.id, columns.pack_u64([message.token]), message.proofs)
+        view = self._view
+        view.notary.check(now_ms, message.id, columns.pack_u64([message.token]), message.proofs, view.is_connected)
         limit = self._view.limits.entry_bytes
         if max(map(len, message.entries.unpack("entries")), default=limit + 1) > limit:
             raise Refused("entry_too_large", f"entries: one to many entries of at most {limit} bytes each")
@@ -106,7 +107,8 @@ class WriteRequests:
         return WriteOperation(self._operations, origin, now_ms, self._admission.owners(message.w), sizes, make)
 
     def _complete(self, now_ms: int, origin: Origin, message: m.Complete) -> Operation:
-        self._view.check_claims(now_ms, message.ids, message.tokens, message.proofs)
+        view = self._view
+        view.notary.check(now_ms, message.ids, message.tokens, message.proofs, view.is_connected)
         self._admission.check_entries("results", message.results)
         groups = self._admission.group(message.ids)
 

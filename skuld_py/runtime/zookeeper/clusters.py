@@ -44,10 +44,10 @@ from skuld_py.model.document import Document
 from skuld_py.model.names import check_name
 from skuld_py.model.registration import Registration
 from skuld_py.model.roster import Roster
-from skuld_py.runtime.zookeeper.diagnosis import diagnosed
 from skuld_py.runtime.zookeeper.handler import Handler, logger
 from skuld_py.runtime.zookeeper.log_reading import Header
 from skuld_py.runtime.zookeeper.servers import Servers
+from skuld_py.runtime.zookeeper.unreached import unreached
 
 ROOT = "/skuld"
 ROOT_ACL = [make_acl("world", "anyone", read=True, create=True, delete=True)]
@@ -245,7 +245,7 @@ def connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any]
             raise Uncertain("zookeeper_uncertain", f"the connection to ZooKeeper at {hosts} broke before it"
                             " answered; look whether it happened before you try again",
                             hosts=hosts) from problem
-        raise diagnosed(Servers.of(hosts)) from problem
+        raise unreached(Servers.of(hosts)) from problem
     except SessionClosedRequireSaslError as problem:
         raise _name_needed(hosts) from problem
     except (NoAuthError, AuthFailedError) as problem:
@@ -339,7 +339,7 @@ def start(client: Any, hosts: str, timeout_s: float) -> None:
         if servers.sasl is not None and (denials[0] or client.handler.is_denied):
             raise _name_denied(hosts) from problem
         raise (_name_needed(hosts) if isinstance(problem, SessionClosedRequireSaslError) else
-               diagnosed(servers)) from problem
+               unreached(servers)) from problem
     finally:
         client.remove_listener(note)
 

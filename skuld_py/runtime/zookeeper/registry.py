@@ -32,12 +32,12 @@ from skuld_py.runtime.zookeeper import clusters
 from skuld_py.runtime.zookeeper.claim_key import ClaimKey
 from skuld_py.runtime.zookeeper.connection import Connection, Order
 from skuld_py.runtime.zookeeper.coordination_log import CoordinationLog, LogEffect
-from skuld_py.runtime.zookeeper.diagnosis import diagnosed
 from skuld_py.runtime.zookeeper.documents import Documents
 from skuld_py.runtime.zookeeper.patience import Patience
 from skuld_py.runtime.zookeeper.presence import Presence
 from skuld_py.runtime.zookeeper.rosters import RosterWatch
 from skuld_py.runtime.zookeeper.servers import Servers
+from skuld_py.runtime.zookeeper.unreached import unreached
 
 _HEARTBEAT_S = 15.0
 _RETRY_S = 0.5
@@ -85,7 +85,7 @@ class Registry:
                 raise Refused("unknown_cluster", f"ZooKeeper at {hosts} knows no cluster"
                               f" {self._cluster}; create it first", cluster=self._cluster) from problem
             if isinstance(problem, clusters.UNANSWERED):
-                raise diagnosed(Servers.of(hosts)) from problem
+                raise unreached(Servers.of(hosts)) from problem
             raise
         self._connection.begin()
 

@@ -18,10 +18,10 @@ from runtime.zookeeper.sealing import listening
 from skuld_py.embedded import certificates
 from skuld_py.errors import Refused
 from skuld_py.runtime.zookeeper import clusters
-from skuld_py.runtime.zookeeper.diagnosis import diagnosed
 from skuld_py.runtime.zookeeper.handler import Handler
 from skuld_py.runtime.zookeeper.servers import Servers
 from skuld_py.runtime.zookeeper.tls import Tls, sealed
+from skuld_py.runtime.zookeeper.unreached import unreached
 
 HOST = "127.0.0.1"
 
@@ -99,13 +99,13 @@ def test_a_server_that_does_not_take_us_is_asked_why(ours: Path, theirs: Path, o
            "of others": Tls(authority, theirs / "client" / "client.pem")}[own]
 
     with listening(ours / HOST) as server:
-        assert diagnosed(Servers(server, tls=tls)).message.startswith(words.format(server))
+        assert unreached(Servers(server, tls=tls)).message.startswith(words.format(server))
 
 
 def test_a_server_that_speaks_no_tls_is_named(ours: Path) -> None:
     with listening(None) as server:
-        refusal = diagnosed(Servers(f"127.0.0.1:1,{server}/path", tls=shown(ours)))
-        assert diagnosed(Servers(server)).code == "zookeeper_unreachable"
+        refusal = unreached(Servers(f"127.0.0.1:1,{server}/path", tls=shown(ours)))
+        assert unreached(Servers(server)).code == "zookeeper_unreachable"
 
     assert refusal.message.startswith(f"zookeeper-ca: {server} does not answer in TLS")
 
@@ -113,7 +113,7 @@ def test_a_server_that_speaks_no_tls_is_named(ours: Path) -> None:
 def test_a_server_that_takes_us_and_one_that_is_silent_are_given_no_reason(ours: Path) -> None:
     with listening(ours / HOST) as server, socket.create_server((HOST, 0)) as silent:
         hosts = f"{server},{HOST}:{silent.getsockname()[1]}"
-        assert diagnosed(Servers(hosts, tls=shown(ours))).code == "zookeeper_unreachable"
+        assert unreached(Servers(hosts, tls=shown(ours))).code == "zookeeper_unreachable"
 
 
 def test_a_verb_that_cannot_connect_says_why(ours: Path, theirs: Path) -> None:

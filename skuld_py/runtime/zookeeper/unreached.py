@@ -24,7 +24,7 @@ _PROBE = b"ruok"
 """A command that any server answers, be it to say that it does not answer it."""
 
 
-def diagnosed(servers: Servers) -> Refused:
+def unreached(servers: Servers) -> Refused:
     """The refusal when no server lets us in, with the reason that one of them has shown."""
     for refusal in _reasons(servers):
         return refusal
