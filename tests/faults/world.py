@@ -40,9 +40,10 @@ from skuld_py.simulation.checkers.evidence import Finding
 
 CLEAN_S = 4.0
 SETTLE_S = 60.0
-"""Leases, sessions, elections and a few rounds of exchanges are seconds each; 16 s was the longest seen."""
-FAILOVER_S = 90.0
-"""For others to lead, or for a node to lead again, which takes copying what it missed."""
+"""Leases, sessions, elections and a few rounds of exchanges are seconds each; 26 s was the longest seen. A run that
+goes on for a while has half of that besides, for it leaves more to fill, read and compare."""
+FAILOVER_S, BACK_S = 90.0, 300.0
+"""For others to lead; and for a node to lead again, which takes copying all that it misses."""
 LOOK_S, WATCH_S = 0.5, 0.1
 
 
@@ -71,6 +72,7 @@ class World:
         self.recorder = Recorder(self.town.key("load"))
         self.network = Network(machines["client"].site)
         self.seconds = seconds
+        self._settle_s = SETTLE_S + seconds / 2
         self.skew_excess_ms = 0
         """By how much the scenario drives clocks beyond the skew bound."""
         self.late: list[str] = []
@@ -167,21 +169,22 @@ class World:
     def await_gone(self, node: Node, fault: Fault) -> None:
         """Until others lead all partitions, and tell how long after the fault began that is."""
         self._await_led(lambda rows: all(row.leader != node.name for row in rows), f"others than {node} lead",
-                        fault.start_ms)
+                        fault.start_ms, FAILOVER_S)
 
     def await_back(self, node: Node) -> None:
         """Until a node leads again what is its by placement, if anything is, and tell how long that took."""
         def is_back(rows: Sequence[m.PartitionRow]) -> bool:
             mine = [row for row in rows if row.owners[:1] == (node.name,)]
             return not mine or any(row.leader == node.name for row in mine)
-        self._await_led(is_back, f"{node} leads again", self.recorder.now_ms())
+        self._await_led(is_back, f"{node} leads again", self.recorder.now_ms(), BACK_S)
 
-    def _await_led(self, is_so: Callable[[Sequence[m.PartitionRow]], bool], words: str, since_ms: int) -> None:
+    def _await_led(self, is_so: Callable[[Sequence[m.PartitionRow]], bool], words: str, since_ms: int,
+                   timeout_s: float) -> None:
         def lacks() -> list[str]:
             rows = self._partitions()
             leaders = [row.leader for row in rows]
             return [] if leaders and all(leaders) and is_so(rows) else [f"leaders are {leaders}"]
-        self.until(lacks, FAILOVER_S, words, WATCH_S)
+        self.until(lacks, timeout_s, words, WATCH_S)
         self.say(f"{words} after {(self.recorder.now_ms() - since_ms) / 1000:.1f} s")
 
     def _partitions(self) -> Sequence[m.PartitionRow]:
@@ -266,14 +269,14 @@ class World:
             recorder.history, writes, stores, {} if lacks else owners, shape.replicas, shape.partitions,
             faults=recorder.faults, skew_ms=SKEW_MS, skew_excess_ms=self.skew_excess_ms,
             wall_start_ms=recorder.origin_ms, calm_ms=healed_ms, equal_ms=None if lacks else settled_ms,
-            bound_ms=int(SETTLE_S * 1000), end_ms=recorder.now_ms(), patience_ms=int(PATIENCE_S * 1000))
+            bound_ms=int(self._settle_s * 1000), end_ms=recorder.now_ms(), patience_ms=int(PATIENCE_S * 1000))
         self.say("judging")
         return judgement.judge(evidence, lacks, unasked, damaged, SESSION_MS, elects=self._scenario.elects,
                                tests=self._scenario.tests, findings=self.findings)
 
     def _lacks_in_time(self) -> list[str]:
         try:
-            self.until(self._lacks, SETTLE_S, "a settled cluster")
+            self.until(self._lacks, self._settle_s, "a settled cluster")
         except TimeoutError as late:
             return [*self.late, str(late)]
         return self.late
