@@ -27,8 +27,6 @@ from skuld_py.runtime.connections import NO_FILE, Connections
 from skuld_py.wire import multipart
 from skuld_py.wire.codec import FRAMES_MAX
 
-LAST_MS = 200
-"""How long the last answers have to leave when a node ends."""
 _ARRIVED = 4
 """Messages of the largest size that may wait on one connection."""
 _SHORT_FRAME, _SHORT_BYTES, _LONG_BYTES = 255, 2, 9
@@ -83,9 +81,8 @@ class Door:
         self._readable = [(router, int(zmq.POLLIN))]
 
     def close(self) -> None:
-        """End what watches the connections, and the socket once its answers have left, or a moment later."""
+        """End what watches the connections; the socket is its context's."""
         self.connections.close()
-        self.router.close(linger=LAST_MS)
 
     def receive(self, portion: Portion) -> list[Arrival]:
         """What has arrived, as far as the portion goes."""

@@ -140,7 +140,8 @@ class Transport:
         self._context.destroy(linger=0)
 
     def close(self) -> None:
-        """Close all sockets, and forget what is queued for peers; closing twice does nothing."""
+        """Close all sockets and forget what is queued; closing twice does nothing. What a client takes has left by
+        then: libzmq writes what it is handed at once, as far as the kernel has room."""
         if self._context.closed:
             return
         for door in self._doors:

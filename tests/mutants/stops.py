@@ -109,9 +109,6 @@ MUTANTS: tuple[Mutant, ...] = (
            "Connections.untold", " and not connection.peer]", "]", "V1",
            FAREWELL + "test_clients_are_said_farewell_once_and_neither_peers_nor_those_who_do_not_know_it",
            seeds=0),
-    mutant("last-words-dropped", "answers that wait to leave are dropped when a node ends", "Door.close",
-           "self.router.close(linger=LAST_MS)", "self.router.close(linger=0)", "V1",
-           FAREWELL + "test_what_is_answered_last_leaves_before_the_sockets_close", seeds=0),
 
     # forgetting
     mutant("needed-vote-forgotten", "a node is forgotten while partitions need its vote", "Forgetter.wish",

@@ -108,7 +108,9 @@ def test_clients_are_said_farewell_once_and_neither_peers_nor_those_who_do_not_k
         bert.set_peers(addresses(anna, bert))
         insist(lambda: bert.send("anna", [Invite(0)]), anna)
         bert.send("anna", [Invite(0)])
-        anna.mark_peer(take(anna)[0], "bert")
+        peer, _ = take(anna)
+        anna.note_protocol(peer, PROTOCOL_VERSION)
+        anna.mark_peer(peer, "bert")
         for dealer, protocols in ((old, PROTOCOLS[:1]), (known, (FAREWELL_PROTOCOL, PROTOCOLS[0]))):
             for protocol in protocols:
                 dealer.send_multipart(encode(Envelope("", CLUSTER, (Greet(1),), protocol)))
@@ -122,17 +124,6 @@ def test_clients_are_said_farewell_once_and_neither_peers_nor_those_who_do_not_k
         anna.bid_farewell()
         assert decode(late.recv_multipart()).messages == (FAREWELL,)
         assert anna.traffic.answered - sent == 2 and not old.poll(20)
-
-
-def test_what_is_answered_last_leaves_before_the_sockets_close() -> None:
-    with contextlib.ExitStack() as clients, transport("anna") as anna:
-        dealers = [clients.enter_context(client_of(anna)) for _ in range(40)]
-        for dealer in dealers:
-            ask(dealer, Greet(1))
-        for client in [take(anna)[0] for _ in dealers]:
-            anna.answer(client, [Acked(1, 1)])
-        anna.close()
-        assert [decode(dealer.recv_multipart()).messages for dealer in dealers] == [(Acked(1, 1),)] * 40
 
 
 def test_a_client_is_answered_on_its_own_connection() -> None:
