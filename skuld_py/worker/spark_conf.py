@@ -80,7 +80,7 @@ def _always(files: Files) -> dict[str, str]:
         "spark.app.name": "skuld",
         "spark.driver.memory": "1g",
         "spark.local.dir": str(files.scratch),
-        # Queues share the slots fairly, each in its own pool.
+        # Running tasks share the slots fairly, each in its own pool.
         "spark.scheduler.mode": "FAIR",
         # A cancelled Python partition is killed soon.
         "spark.python.task.killTimeout": "200ms",

@@ -2,8 +2,9 @@
 
 Invariants:
 
-* All jobs of a task belong to the group ``ID:TOKEN``, which no other claim ever has, and to the pool of its
-  queue. Its views, settings and streaming queries live in a session of its own.
+* All jobs of a task belong to the group ``ID:TOKEN``, which no other claim ever has, and to a pool that no other
+  running task has: a short task is not kept waiting by a long one.
+* Its views, settings and streaming queries live in a session of its own.
 * Numbers of finished stages are remembered per task, because Spark forgets them: what is shown never falls.
 
 ``counts`` waits for Spark without a limit; it is called where only the beats to the renewer would wait, too.
@@ -23,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from skuld_py.errors import Refused
 from skuld_py.worker.context import TaskContext
+from skuld_py.worker.pools import Pools
 from skuld_py.worker.registry import Call
 from skuld_py.worker.spark_session import SparkRuntime
 
@@ -33,6 +35,7 @@ class SparkEngine:
     def __init__(self, directory: Path, *, conf: Mapping[str, str] | None = None, machine_learning: bool = False,
                  apps: Sequence[str] = ()) -> None:
         self._runtime = SparkRuntime(directory, conf=conf, machine_learning=machine_learning, apps=apps)
+        self._pools = Pools()
         self._sessions: dict[str, SparkSession] = {}
         self._stages: dict[str, dict[int, tuple[int, int]]] = {}
 
@@ -77,7 +80,8 @@ class SparkEngine:
         self._sessions[context.name] = session
         self._stages[context.name] = {}
         try:
-            with self._runtime.run_in_group(context.name, f"{call.name} {context.id}", pool=context.queue):
+            with (self._pools.lent() as pool,
+                  self._runtime.run_in_group(context.name, f"{call.name} {context.id}", pool=pool)):
                 value = function(session, context, *call.args, **call.kwargs)
             counts = self.counts(context.name)  # of a short task nobody may have asked yet
             if counts is not None:

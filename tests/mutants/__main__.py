@@ -64,6 +64,7 @@ from mutants import (
     tasks,
     timings,
     views,
+    workers,
 )
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant, Rotten
@@ -80,7 +81,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *clocks.MUTANTS, *cluster_keys.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
                                *installs.MUTANTS, *observation.MUTANTS,
                                *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
-                               *sealing.MUTANTS)
+                               *sealing.MUTANTS, *workers.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

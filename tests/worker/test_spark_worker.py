@@ -29,7 +29,8 @@ HoldersName = Callable[[TaskId], ClaimName]
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 # `square` runs a small job and says how far it is. `hold` runs a job that says through a pipe that it runs, and
-# would go on for a minute; the pipe's end says that Spark's Python process has gone.
+# would go on for a minute; the pipe's end says that Spark's Python process has gone. `crawl` has more parts than
+# Spark slots, for some 40 seconds.
 APP = '''
 import time
 import skuld_py
@@ -63,6 +64,12 @@ def hold(spark, context, pipe):
 
 
 @skuld_py.task
+def crawl(spark, context):
+    count = 200 * spark.sparkContext.defaultParallelism
+    spark.sparkContext.parallelize(range(count), count).foreach(lambda _: time.sleep(0.2))
+
+
+@skuld_py.task
 def wait(spark, context, pipe):
     with open(pipe) as gate:
         gate.read()
@@ -79,7 +86,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def worker(cluster: LocalCluster, app: Path) -> Iterator[subprocess.Popen[bytes]]:
-    worker = cluster.start_worker("jobs", "spark_app", "--slots", "2", "--lease", "3s", "--grace", "5s",
+    worker = cluster.start_worker("jobs", "spark_app", "--slots", "2", "--lease", "3s", "--grace", "15s",
                                   working_directory=app, environment=QUICK_JAVA)
     yield worker
     worker.kill()
@@ -132,6 +139,20 @@ def test_a_task_runs_and_its_log_tells_how_far_it_came(
     spark = progress[-1]["spark"]  # Spark's status runs behind: what is done may be a step short at the end
     assert (spark["jobs"], spark["stages"][1], spark["tasks"][1]) == (1, 1, 2)
     assert spark["stages"][0] <= 1 and 1 <= spark["tasks"][0] <= 2
+
+
+def test_a_short_task_does_not_wait_for_the_end_of_a_long_one(
+    worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
+) -> None:
+    long = client.enqueue("jobs", call("crawl"))
+    eventually(lambda: any(b'"spark"' in entry for claim in client.get(long).claims for entry in claim.log))
+    short = client.enqueue("jobs", call("square", 10))
+
+    eventually(is_completed(client, short))
+
+    assert not client.get(long).is_completed
+    client.cancel(long)
+    eventually(lambda: client.get(long).claims[0].is_released)
 
 
 def test_an_error_in_spark_ends_the_attempt_with_its_words(
@@ -197,7 +218,7 @@ def test_sigterm_drains_releases_and_leaves_no_process(
         eventually(lambda: "stopping; 2 running tasks" in cluster.worker_log(0).read_text())
         later = client.enqueue("jobs", call("square", 1))
 
-    assert worker.wait(30) == 0
+    assert worker.wait(90) == 0
 
     assert client.get(short).result == b"7"
     claim = client.get(long).claims[0]
