@@ -4,7 +4,8 @@ Invariants:
 
 * All jobs of a task belong to the group ``ID:TOKEN``, which no other claim ever has, and to a pool that no other
   running task has: a short task is not kept waiting by a long one.
-* Its views, settings and streaming queries live in a session of its own.
+* Its views, settings and streaming queries live in a session of its own, which is also what PySpark gives it when
+  it asks (``spark_guard``).
 * Numbers of finished stages are remembered per task, because Spark forgets them: what is shown never falls.
 
 ``counts`` waits for Spark without a limit; it is called where only the beats to the renewer would wait, too.
@@ -12,7 +13,6 @@ Invariants:
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,12 +20,12 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from skuld_py.errors import Refused
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.pools import Pools
 from skuld_py.worker.registry import Call
+from skuld_py.worker.spark_guard import Home, at_home, guard
 from skuld_py.worker.spark_session import SparkRuntime
 
 
@@ -36,7 +36,7 @@ class SparkEngine:
                  apps: Sequence[str] = ()) -> None:
         self._runtime = SparkRuntime(directory, conf=conf, machine_learning=machine_learning, apps=apps)
         self._pools = Pools()
-        self._sessions: dict[str, SparkSession] = {}
+        self._homes: dict[str, Home] = {}
         self._stages: dict[str, dict[int, tuple[int, int]]] = {}
 
     def describe(self) -> str:
@@ -45,11 +45,11 @@ class SparkEngine:
 
     def start(self) -> None:
         """Start the JVM."""
-        self._runtime.start()
+        guard(self._runtime.start().sparkContext)
 
     def restart(self) -> None:
         """Replace the JVM."""
-        self._runtime.restart()
+        guard(self._runtime.restart().sparkContext)
 
     def stop(self, grace_s: float) -> None:
         """End the JVM."""
@@ -75,30 +75,27 @@ class SparkEngine:
 
     def call(self, function: Callable[..., Any], context: TaskContext, call: Call) -> Any:
         """Run the function in this thread, with a session of its own."""
-        session = self._runtime.session.newSession()
-        _make_active(session)
-        self._sessions[context.name] = session
+        home = self._homes[context.name] = Home(self._runtime.session)
         self._stages[context.name] = {}
         try:
-            with (self._pools.lent() as pool,
+            with (self._pools.lent() as pool, at_home(home),
                   self._runtime.run_in_group(context.name, f"{call.name} {context.id}", pool=pool)):
-                value = function(session, context, *call.args, **call.kwargs)
+                value = function(home.session(), context, *call.args, **call.kwargs)
             counts = self.counts(context.name)  # of a short task nobody may have asked yet
             if counts is not None:
                 context.journal.spark(counts)
             return value
         finally:
-            self._sessions.pop(context.name, None)
+            self._homes.pop(context.name, None)
             self._stages.pop(context.name, None)
 
     def cancel(self, name: str) -> bool:
         """End a task's jobs, and its streaming queries, which are in groups of their own."""
-        session = self._sessions.get(name)
+        home = self._homes.get(name)
         if not self._runtime.cancel(name):
             return False
-        with contextlib.suppress(Py4JError, OSError, AttributeError):
-            for query in session.streams.active if session is not None else ():
-                query.stop()
+        if home is not None:
+            home.end_queries()
         return True
 
     def counts(self, name: str) -> dict[str, Any] | None:
@@ -130,8 +127,3 @@ class SparkEngine:
                     known[stage_id] = (stage.numCompletedTasks, stage.numTasks)
         return len(jobs)
 
-
-def _make_active(session: SparkSession) -> None:
-    """Let ``SparkSession.getActiveSession`` in this thread find the task's session."""
-    java_class: Any = SparkSession._get_j_spark_session_class(session._jvm)
-    java_class.setActiveSession(session._jsparkSession)

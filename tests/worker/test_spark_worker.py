@@ -30,10 +30,11 @@ QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 # `square` runs a small job and says how far it is. `hold` runs a job that says through a pipe that it runs, and
 # would go on for a minute; the pipe's end says that Spark's Python process has gone. `crawl` has more parts than
-# Spark slots, for some 40 seconds.
+# Spark slots, for some 40 seconds. `script` does what scripts for Spark do, from the first line to the last.
 APP = '''
 import time
 import skuld_py
+from pyspark.sql import SparkSession
 
 
 @skuld_py.task
@@ -67,6 +68,23 @@ def hold(spark, context, pipe):
 def crawl(spark, context):
     count = 200 * spark.sparkContext.defaultParallelism
     spark.sparkContext.parallelize(range(count), count).foreach(lambda _: time.sleep(0.2))
+
+
+@skuld_py.task
+def script(spark, context, view):
+    own = SparkSession.builder.getOrCreate()
+    seen = [own is spark, SparkSession.getActiveSession() is spark, views(own)]
+    own.range(3).createOrReplaceTempView(view)
+    rows = own.table(view).count()
+    own.stop()
+    spark.sparkContext.stop()
+    stopped = SparkSession.getActiveSession() is None
+    again = SparkSession.builder.config("spark.sql.shuffle.partitions", "3").getOrCreate()
+    return seen + [rows, stopped, again.conf.get("spark.sql.shuffle.partitions"), views(again)]
+
+
+def views(session):
+    return [table.name for table in session.catalog.listTables()]
 
 
 @skuld_py.task
@@ -153,6 +171,21 @@ def test_a_short_task_does_not_wait_for_the_end_of_a_long_one(
     assert not client.get(long).is_completed
     client.cancel(long)
     eventually(lambda: client.get(long).claims[0].is_released)
+
+
+def test_a_script_that_makes_and_stops_a_session_has_its_own_and_ends_no_other(
+    worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
+) -> None:
+    jvm = jvm_of(worker)
+    scripts = [client.enqueue("jobs", call("script", view)) for view in ("red", "green")]
+    after = client.enqueue("jobs", call("script", "blue"), deps=scripts)
+
+    eventually(is_completed(client, after))
+
+    for task in client.get_many([*scripts, after]):
+        assert json.loads(task.result or b"") == [True, True, [], 3, True, "3", []]
+        assert len(task.claims) == 1
+    assert jvm_of(worker) == jvm
 
 
 def test_an_error_in_spark_ends_the_attempt_with_its_words(
