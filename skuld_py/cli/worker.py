@@ -25,6 +25,9 @@ from skuld_py.cli.values import DURATION, Duration
               help="How long a task stays ours when we fall silent; renewed while it runs.")
 @click.option("--grace", "grace_s", type=DURATION, metavar="DURATION", default="30s",
               help="How long running tasks may take to end after SIGTERM or Ctrl-C.")
+@click.option("--stall", "stall_s", type=Duration(least_s=1), metavar="DURATION", default="1m",
+              help="How long Spark may be silent before it is replaced, and this process before its tasks are"
+                   " given up for lost.")
 @click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=None,
               show_default="a temporary one", help="Where Spark keeps its files.")
 @click.option("--holder", metavar="NAME", default=None, show_default="HOSTNAME:PID",
@@ -35,8 +38,8 @@ from skuld_py.cli.values import DURATION, Duration
 @json_option
 @click.pass_context
 def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], slots: int, lease_s: float,
-           grace_s: float, directory: Path | None, holder: str | None, conf: dict[str, str], is_ml: bool,
-           metrics: str | None, log_level: str, log_format: str | None, as_json: bool) -> None:
+           grace_s: float, stall_s: float, directory: Path | None, holder: str | None, conf: dict[str, str],
+           is_ml: bool, metrics: str | None, log_level: str, log_format: str | None, as_json: bool) -> None:
     """Run tasks of a queue until SIGTERM or Ctrl-C.
 
     Modules are looked for in the current directory first, as python itself does. What it does it says on standard
@@ -57,5 +60,5 @@ def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], sl
 
     check_name("queue", queue)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
-                        directory=directory, grace_s=grace_s, holder=holder, metrics=metrics,
+                        directory=directory, grace_s=grace_s, stall_s=stall_s, holder=holder, metrics=metrics,
                         conf=conf, machine_learning=is_ml))

@@ -3,7 +3,8 @@
 Invariants:
 
 * No beat without an answer of the engine: a worker whose Spark is frozen must lose its claims in the end.
-* An engine that is gone is reported at once, one that is silent after ``stall_s``.
+* An engine that is gone is reported at once, one that is silent after ``stall_s`` in which this process was awake
+  (``silence``).
 * The numbers of running jobs are read here too. That read has no time limit; when it hangs, the beats stop,
   and a second thread, which reads nothing, reports the silence.
 """
@@ -16,6 +17,7 @@ from collections.abc import Callable
 
 from skuld_py.worker.lease import Key
 from skuld_py.worker.run import Engine, Run
+from skuld_py.worker.silence import Silence
 
 BEAT_S = 1.0
 
@@ -28,9 +30,8 @@ class Heart:
         self._engine = engine
         self._beat = beat
         self._on_trouble = on_trouble
-        self._stall_s = stall_s
+        self._silence = Silence(stall_s, time.monotonic())
         self._runs: dict[Key, Run] = {}
-        self._beat_at = time.monotonic()
         self._is_working = threading.Event()
         self._is_closed = threading.Event()
 
@@ -49,7 +50,7 @@ class Heart:
 
     def resume(self) -> None:
         """The engine has started."""
-        self._beat_at = time.monotonic()
+        self._silence.broken()
         self._is_working.set()
 
     def pause(self) -> None:
@@ -65,7 +66,7 @@ class Heart:
             if not self._is_working.is_set():
                 self._beat()  # the worker is well; it waits for its engine, which has a time limit
             elif self._engine.is_alive():
-                self._beat_at = time.monotonic()
+                self._silence.broken()
                 self._beat()
                 for run in list(self._runs.values()):
                     counts = self._engine.counts(run.context.name)
@@ -76,5 +77,5 @@ class Heart:
 
     def _guard(self) -> None:
         while not self._is_closed.wait(BEAT_S):
-            if self._is_working.is_set() and time.monotonic() - self._beat_at > self._stall_s:
+            if self._silence.is_too_long(time.monotonic()) and self._is_working.is_set():
                 self._on_trouble("does not answer")

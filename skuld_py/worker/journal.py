@@ -15,13 +15,15 @@ Invariants:
   written again unchanged, so an uncertain write is harmless.
 * Progress is coalesced: what was overtaken before it was due is never written. The pause between two entries
   of progress grows with the age of the claim, so a log grows with the logarithm of the time.
-* A log is bounded: what a task says beyond ``ENTRIES_MAX`` is counted and dropped. The log is for people and
-  for small marks to resume from; it is no channel for data.
+* A log is bounded: of what a task says beyond ``ENTRIES_MAX`` entries only the newest is written, at the pace of
+  progress and at the end; what it overtook is counted. So the mark to resume from is never the one that is
+  missing. The log is for people and for small marks; it is no channel for data.
 * ``say`` and ``progress`` take no lock: the order to stop a task may interrupt them anywhere.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import deque
 from collections.abc import Mapping
@@ -32,7 +34,8 @@ import attrs
 from skuld_py.errors import Refused
 
 ENTRIES_MAX = 400
-"""Entries of what a task itself says, in one claim. One read shows ``Limits.log_entries`` of all its claims."""
+"""Entries of what a task itself says, in one claim, that are all written. One read shows ``Limits.log_entries`` of
+all its claims."""
 ENTRY_BYTES_MAX = 32_768
 TEXT_CHARS_MAX = 4_096
 FLUSH_S = 1.0
@@ -85,7 +88,8 @@ class Journal:
         self._next_progress_s = started_s
         self._said: deque[bytes] = deque()
         self._said_count = 0
-        self._dropped = 0
+        self._newest: deque[bytes] = deque(maxlen=1)
+        self._newest_count = 0
         self._progress: dict[str, Any] | None = None
         self._spark: dict[str, Any] | None = None
         self._written: tuple[Any, Any] = (None, None)
@@ -101,11 +105,8 @@ class Journal:
         else:
             entry = encode_entry("log", at_ms, **{key: value for key, value in words.items()
                                                   if key not in ("kind", "at_ms")})
-        if self._said_count >= ENTRIES_MAX:
-            self._dropped += 1
-            return
         self._said_count += 1
-        self._said.append(entry)
+        (self._said if self._said_count <= ENTRIES_MAX else self._newest).append(entry)
 
     def progress(self, done: float, total: float, note: str = "") -> None:
         """Note how far the task is; overtakes what was noted before."""
@@ -122,10 +123,11 @@ class Journal:
         is dropped."""
         self._collect(at_ms)
         self._is_closed = True
-        if self._dropped:
-            text = f"{self._dropped} more entries were dropped; a claim's log holds {ENTRIES_MAX}"
+        overtaken = self._said_count - ENTRIES_MAX - self._newest_count
+        if overtaken > 0:
+            text = (f"{overtaken} entries were overtaken by newer ones and dropped: a task that says more than"
+                    f" {ENTRIES_MAX} things is heard less often")
             self._pending.append(encode_entry("log", at_ms, text=text))
-            self._dropped = 0
         if reason:
             self._pending.append(encode_entry("released", at_ms, reason=reason))
 
@@ -153,11 +155,16 @@ class Journal:
             self._pending.append(self._said.popleft())
 
     def _collect(self, at_ms: int) -> bool:
-        """Make pending what was said, then the newest progress; whether there was progress."""
+        """Make pending what was said, then the newest progress; whether there was anything that is paced."""
         self._drain_said()
+        is_paced = False
+        with contextlib.suppress(IndexError):
+            self._pending.append(self._newest.popleft())
+            self._newest_count += 1
+            is_paced = True
         now = (self._progress, self._spark)
         if now == self._written:
-            return False
+            return is_paced
         self._written = now
         fields = dict(now[0] or {})
         if now[1] is not None:

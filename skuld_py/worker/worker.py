@@ -357,8 +357,8 @@ def _failed(words: str) -> Failed:
 
 
 def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLOTS, lease_s: float = LEASE_S,
-               directory: Path | None = None, grace_s: float = GRACE_S, holder: str | None = None,
-               metrics: str | None = None, conf: Mapping[str, str] | None = None,
+               directory: Path | None = None, grace_s: float = GRACE_S, stall_s: float = STALL_S,
+               holder: str | None = None, metrics: str | None = None, conf: Mapping[str, str] | None = None,
                machine_learning: bool = False) -> int:
     """Run a worker with Spark in this process, until a signal; the exit status. ``conf`` are Spark's settings."""
     load_apps(app, py_files_here(conf or {}))
@@ -370,7 +370,7 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         engine = SparkEngine(directory / "spark", conf=conf, machine_learning=machine_learning, apps=app)
         worker = Worker(nodes, queue, engine, slots=slots, lease_s=lease_s,
-                        grace_s=grace_s, holder=holder, renewer_log=directory / "renewer.log")
+                        grace_s=grace_s, stall_s=stall_s, holder=holder, renewer_log=directory / "renewer.log")
         if metrics is not None:
             held.enter_context(exposed(metrics, WorkerMetrics(worker.counts, queue, slots)))
         return worker.run()

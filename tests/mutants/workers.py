@@ -1,10 +1,15 @@
-"""Mutants of a worker's own rules: what runs beside what."""
+"""Mutants of a worker's own rules: what runs beside what, what is kept of a log, when an engine is given up."""
 
 from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
 POOLS = "tests/worker/test_pools.py::"
+SILENCES = "tests/worker/test_silence.py::"
+LOGS = "tests/worker/test_context.py::"
+NEWEST = LOGS + "test_what_a_task_says_is_kept_in_order_and_bounded_and_the_newest_is_there"
+FULL = LOGS + "test_a_log_that_is_full_goes_on_to_grow_with_the_logarithm_of_the_time"
+SLEPT = SILENCES + "test_a_worker_that_slept_asks_before_the_engine_is_condemned"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("one-pool-for-all", "a short task waits in the pool of a long one", "Pools.lent",
@@ -13,4 +18,14 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("pools-without-end", "Spark gets a pool more with every task, for good", "Pools.lent",
            "                self._lent.discard(number)\n", "                pass\n", "W1",
            POOLS + "test_a_pool_is_used_again_when_its_task_is_over", seeds=0),
+    mutant("sleep-is-silence", "a worker that was stopped throws a healthy engine away", "Silence.is_too_long",
+           "min(gap_s, GAP_S)", "gap_s", "W1", SLEPT, seeds=0),
+    mutant("condemned-unasked", "the first look after a sleep condemns the engine", "Silence.is_too_long",
+           "        if has_slept:\n", "        if False:\n", "W1",
+           SILENCES + "test_an_engine_that_answers_after_the_sleep_is_well", seeds=0),
+    mutant("newest-mark-dropped", "of a log that is full the newest mark is dropped", "Journal.say",
+           " else self._newest).append(entry)", " else []).append(entry)", "W1", NEWEST, seeds=0),
+    mutant("full-log-unpaced", "a log that is full is written as fast as before", "Journal.take",
+           "                    self._next_progress_s = now_s + pause_s(now_s - self._started_s)\n",
+           "                    self._next_progress_s = now_s\n", "W1", FULL, seeds=0),
 )

@@ -137,7 +137,7 @@ def test_a_log_grows_with_the_logarithm_of_the_time() -> None:
     assert pause_s(3_600.0) == 120.0
 
 
-def test_what_a_task_says_is_kept_in_order_and_bounded() -> None:
+def test_what_a_task_says_is_kept_in_order_and_bounded_and_the_newest_is_there() -> None:
     journal = Journal(0.0)
     for number in range(ENTRIES_MAX + 7):
         journal.say({"number": number}, at_ms=1)
@@ -145,9 +145,34 @@ def test_what_a_task_says_is_kept_in_order_and_bounded() -> None:
 
     entries = written(journal, 0.0)
 
-    assert [entry["number"] for entry in entries[:ENTRIES_MAX]] == list(range(ENTRIES_MAX))
-    assert "7 more entries were dropped" in entries[-2]["text"]
+    assert [entry["number"] for entry in entries[:-2]] == [*range(ENTRIES_MAX), ENTRIES_MAX + 6]
+    assert entries[-2]["text"].startswith("6 entries were overtaken")
     assert entries[-1] == {"kind": "released", "at_ms": 2, "reason": "the worker stops"}
+
+
+def test_beyond_the_bound_the_newest_is_written_at_the_pace_of_progress() -> None:
+    journal = Journal(0.0)
+    numbers: list[int] = []
+    for second in range(10_000):
+        journal.say({"number": second}, at_ms=1)
+        entries = written(journal, float(second))
+        assert not entries or entries[-1]["number"] == second
+        numbers += [entry["number"] for entry in entries]
+
+    journal.say({"number": 10_000}, at_ms=1)
+    journal.close(2)
+
+    assert [entry["number"] for entry in written(journal, 10_000.0) if "number" in entry] == [10_000]
+    assert numbers[:ENTRIES_MAX] == list(range(ENTRIES_MAX)) and numbers == sorted(numbers)
+
+
+def test_a_log_that_is_full_goes_on_to_grow_with_the_logarithm_of_the_time() -> None:
+    journal = Journal(0.0)
+    count = 0
+    for second in range(36_000):
+        journal.say("still here", at_ms=1)
+        count += len(written(journal, float(second)))
+    assert ENTRIES_MAX < count < ENTRIES_MAX + 300
 
 
 def test_why_a_claim_is_given_back_is_last_even_when_more_is_said() -> None:

@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
 Eventually = Callable[[Callable[[], bool]], None]
 HoldersName = Callable[[TaskId], ClaimName]
+STALL_S = 15
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 # `square` runs a small job and says how far it is. `hold` runs a job that says through a pipe that it runs, and
@@ -105,6 +106,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def worker(cluster: LocalCluster, app: Path) -> Iterator[subprocess.Popen[bytes]]:
     worker = cluster.start_worker("jobs", "spark_app", "--slots", "2", "--lease", "3s", "--grace", "15s",
+                                  "--stall", f"{STALL_S}s",
                                   working_directory=app, environment=QUICK_JAVA)
     yield worker
     worker.kill()
@@ -136,6 +138,13 @@ def call(function: str, *args: Any) -> bytes:
 
 def jvm_of(worker: subprocess.Popen[bytes]) -> psutil.Process:
     return next(child for child in psutil.Process(worker.pid).children() if "java" in child.name())
+
+
+@pytest.fixture
+def jvm(worker: subprocess.Popen[bytes], client: Client, eventually: Eventually) -> psutil.Process:
+    """The JVM of a worker that is ready."""
+    eventually(is_completed(client, client.enqueue("jobs", call("square", 1))))
+    return jvm_of(worker)
 
 
 def is_completed(client: Client, task: TaskId) -> Callable[[], bool]:
@@ -174,9 +183,8 @@ def test_a_short_task_does_not_wait_for_the_end_of_a_long_one(
 
 
 def test_a_script_that_makes_and_stops_a_session_has_its_own_and_ends_no_other(
-    worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
+    worker: subprocess.Popen[bytes], jvm: psutil.Process, client: Client, eventually: Eventually
 ) -> None:
-    jvm = jvm_of(worker)
     scripts = [client.enqueue("jobs", call("script", view)) for view in ("red", "green")]
     after = client.enqueue("jobs", call("script", "blue"), deps=scripts)
 
@@ -218,6 +226,20 @@ def test_a_lost_lease_ends_the_spark_job(
     assert client.get(task).completed_token == claims[1].token
     assert client.get(task).result == b"2"
     assert claims[0].outcome != "completed"
+
+
+def test_a_worker_that_was_stopped_keeps_its_healthy_jvm(
+    worker: subprocess.Popen[bytes], jvm: psutil.Process, client: Client, eventually: Eventually
+) -> None:
+    worker.send_signal(signal.SIGSTOP)
+    try:
+        time.sleep(STALL_S + 5)
+    finally:
+        worker.send_signal(signal.SIGCONT)
+    task = client.enqueue("jobs", call("square", 10))
+
+    eventually(is_completed(client, task))
+    assert jvm_of(worker) == jvm
 
 
 def test_a_killed_jvm_is_replaced_and_its_task_done_again(
