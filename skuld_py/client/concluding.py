@@ -39,23 +39,25 @@ class Concluding(Reading):
     """Lists the tasks to end where no ids are given."""
 
     @verb
-    def fail(self, claim: ClaimKey, error: bytes | str = b"", *, retry_in_s: float | None = None) -> Work[None]:
+    def fail(self, claim: ClaimKey, error: bytes | str = b"", *, retry_in_s: float | None = None,
+             final: bool = False) -> Work[None]:
         """The attempt failed; ``error`` says why. Its task is tried again after the pause of its retry policy, or
-        ``retry_in_s``, until its attempts are used up: then it is dead. Raises ``Fenced`` when the claim is lost.
+        ``retry_in_s``, until its attempts are used up: then it is dead. With ``final`` it is dead at once: no
+        other attempt could succeed. Raises ``Fenced`` when the claim is lost.
         """
         delay_ms, entry = _pause("retry_in_s", retry_in_s), checking.as_entry("error", error)
         key = checking.as_claim(claim)
 
         def together(items: Sequence[tuple[ClaimKey, bytes]]) -> Work[Sequence[int | SkuldError | None]]:
-            return one_by_one(items, lambda part: _conclude(FAILED, delay_ms, part))
-        _insist(claim, (yield Joint(("fail", delay_ms), (key, entry), CLAIM_BYTES + len(entry), together)))
+            return one_by_one(items, lambda part: _conclude(FAILED, delay_ms, part, final))
+        _insist(claim, (yield Joint(("fail", delay_ms, final), (key, entry), CLAIM_BYTES + len(entry), together)))
 
     @verb
     def fail_many(self, claims: Sequence[ClaimKey], errors: Sequence[bytes | str] | None = None, *,
-                  retry_in_s: float | None = None) -> Work[list[bool | None]]:
+                  retry_in_s: float | None = None, final: bool = False) -> Work[list[bool | None]]:
         """Fail many claims; says of each whether it was still held. None: unknown, try again."""
         delay_ms = _pause("retry_in_s", retry_in_s)
-        ends = yield from _conclude(FAILED, delay_ms, with_entries("errors", claims, errors))
+        ends = yield from _conclude(FAILED, delay_ms, with_entries("errors", claims, errors), final)
         return [None if end_ms is None else bool(end_ms) for end_ms in ends]
 
     @verb
@@ -137,13 +139,14 @@ def _no_refusal(answer: m.Message) -> m.Message:
         outcome if outcome == Revival.REVIVED else Revival.UNKNOWN for outcome in answer.outcomes))
 
 
-def _conclude(kind: int, delay_ms: int, items: Sequence[tuple[ClaimKey, bytes]]) -> Work[list[int | None]]:
+def _conclude(kind: int, delay_ms: int, items: Sequence[tuple[ClaimKey, bytes]],
+              is_final: bool = False) -> Work[list[int | None]]:
     """From when each task may be claimed again; 0: the claim was lost, None: unknown."""
     ends: list[int | None] = []
     doubted = None if kind == RELEASED else no_loss
     for done, (ids, tokens, proofs, errors) in enumerate([*parts_with_entries(items)]):
         answer = yield from as_part(done, ask(
-            m.Renewed, m.Conclude(0, kind, delay_ms, ids, tokens, errors, proofs), doubted=doubted))
+            m.Renewed, m.Conclude(0, kind, delay_ms, ids, tokens, errors, proofs, is_final), doubted=doubted))
         ends += [verdict.end_ms for verdict in verdicts_of(answer)]
     return ends
 

@@ -40,8 +40,8 @@ RELEASED, SNOOZED, FAILED = 1, 2, 3
 """How a claim ended by its holder's word; 0 if it did not."""
 CANCELLED, REVIVED, DIED = 1, 2, 3
 """Tokens of marks. No leader grants these: the first token of an epoch is 2^32."""
-EXHAUSTED, EXPIRED, DEP_FAILED, DEP_UNKNOWN, TOO_MANY_CLAIMS = 1, 2, 3, 4, 5
-"""Why a task is dead."""
+EXHAUSTED, EXPIRED, DEP_FAILED, DEP_UNKNOWN, TOO_MANY_CLAIMS, PERMANENT = 1, 2, 3, 4, 5, 6
+"""Why a task is dead. ``PERMANENT``: its holder said that no other attempt could succeed."""
 CLAIMS_MAX = 1_000
 CLAIMS_FOR_LIFE = 8_000
 """A task claimed this often, over all its rounds, is revived no more. A history is one record, which no page of an

@@ -15,6 +15,7 @@ from skuld_py.model.history import (
     EXHAUSTED,
     EXPIRED,
     FAILED,
+    PERMANENT,
     RELEASED,
     SNOOZED,
     TOO_MANY_CLAIMS,
@@ -27,7 +28,7 @@ from skuld_py.model.state import State, due_of, state_of
 
 ENDINGS = {0: "", RELEASED: "released", SNOOZED: "snoozed", FAILED: "failed"}
 DEATHS = {0: "", EXHAUSTED: "exhausted", EXPIRED: "expired", DEP_FAILED: "dep_failed", DEP_UNKNOWN: "dep_unknown",
-          TOO_MANY_CLAIMS: "too_many_claims"}
+          TOO_MANY_CLAIMS: "too_many_claims", PERMANENT: "permanent"}
 """Why a task is dead, as readers see it."""
 _EVER_MS = 1 << 64
 

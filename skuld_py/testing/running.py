@@ -22,7 +22,7 @@ from skuld_py.model.ids import TaskId
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.middleware import Middleware, middleware_added, surround
 from skuld_py.worker.outcome import encode_result, error_of
-from skuld_py.worker.registry import decode_call, lookup
+from skuld_py.worker.registry import decode_call, function_of
 
 if TYPE_CHECKING:
     from skuld_py.testing.memory import MemoryClient
@@ -33,13 +33,15 @@ LEASE_S = 3_600.0
 
 @attrs.frozen
 class Ran:
-    """A task that was run: its function's name (empty when it names none), and what that returned or raised."""
+    """A task that was run: its function's name (empty when it names none), and what that returned or raised.
+    ``is_final``: nothing that the function does could have helped."""
 
     id: TaskId
     queue: str
     name: str
     value: Any = None
     error: Exception | None = None
+    is_final: bool = False
 
 
 def run_until_empty(client: MemoryClient, queues: Sequence[str], spark: Any, middleware: Middlewares | None,
@@ -47,18 +49,19 @@ def run_until_empty(client: MemoryClient, queues: Sequence[str], spark: Any, mid
     """What was run, in order. With ``raises`` the first error is raised, after its claim was failed."""
     around = middleware_added() if middleware is None else middleware
     ran: list[Ran] = []
-    failed: list[tuple[Claim, bytes]] = []
+    failed: dict[bool, list[tuple[Claim, bytes]]] = {False: [], True: []}
     try:
         while claim := _next(client, queues):
             ran.append(_run(client, claim, spark, around))
             error = ran[-1].error
             if error is not None:
-                failed.append((claim, error_of(error)))
+                failed[ran[-1].is_final].append((claim, error_of(error)))
                 if raises:
                     raise error
     finally:
-        if failed:
-            client.fail_many([claim for claim, _ in failed], [error for _, error in failed])
+        for is_final, ended in failed.items():
+            if ended:
+                client.fail_many([claim for claim, _ in ended], [error for _, error in ended], final=is_final)
     return ran
 
 
@@ -70,15 +73,18 @@ def _next(client: MemoryClient, queues: Sequence[str]) -> Claim | None:
 def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares) -> Ran:
     context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, client.get, client.results_of,
                           claim.clock, claim.headers)
-    name = ""
+    name, is_final = "", True
     try:
         call = decode_call(claim.payload)
         name = call.name
-        value = surround(lookup(name), call, middleware)(spark, context, *call.args, **call.kwargs)
+        function = surround(function_of(call), call, middleware)
+        is_final = False
+        value = function(spark, context, *call.args, **call.kwargs)
+        is_final = True
         result = encode_result(value)
     except Exception as error:
         _write(client, claim, context)
-        return Ran(claim.id, claim.queue, name, error=error)
+        return Ran(claim.id, claim.queue, name, error=error, is_final=is_final)
     _write(client, claim, context)
     client.complete(claim, result)
     return Ran(claim.id, claim.queue, name, value)

@@ -192,7 +192,7 @@ class TaskDocument(TypedDict):
         "While it is blocked: those of deps that it waits for still, and the tasks of its key whose"
                     " turn it is, ten of them at most.")]
     max_attempts: int
-    death: Annotated[str | None, Says("Why it is dead: exhausted, expired or another word.")]
+    death: Annotated[str | None, Says("Why it is dead: exhausted, permanent, expired or another word.")]
     cancelled_ms: int | None
     completed_ms: int | None
     completed_token: TokenText | None

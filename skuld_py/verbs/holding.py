@@ -38,6 +38,10 @@ ERROR = Option(
     "error", Plain.TEXT, "", word="TEXT", shown="none",
     help="What went wrong.",
     told="Why, for readers.")
+FINAL = Option(
+    "final", Plain.FLAG, False, flag="--final",
+    help="No other attempt could succeed: the task is dead at once.",
+    told="Whether no other attempt could succeed: then the task is dead at once.")
 CLAIM_NAME = Request("ClaimName", "A claim, by its task and its fencing token, with its proof.", (CLAIM,))
 COMPLETION = Request("Completion", "The end of a task, with what came of it.", (CLAIM, RESULT))
 FAILED = Request("Failed", "An attempt that came to nothing, and why.", (CLAIM, ERROR))
@@ -164,29 +168,33 @@ async def complete_many(client: AsyncClient, claims: Sequence[Given], w: int | N
 
 
 @verb("POST /v1/tasks/fail", Scope.WORK,
-      Request("Fail", "An attempt that came to nothing.", (CLAIM, ERROR, RETRY_IN)), d.Done,
+      Request("Fail", "An attempt that came to nothing.", (CLAIM, ERROR, RETRY_IN, FINAL)), d.Done,
       "Record that an attempt has failed; the task is tried again, or is dead. 409 when the claim is lost.",
       command="fail", says=lambda _, __: ("failed", {"is_failed": True}))
-async def fail(client: AsyncClient, claim: HeldClaim, error: bytes | str, retry_in_s: float | None) -> d.Done:
+async def fail(client: AsyncClient, claim: HeldClaim, error: bytes | str, retry_in_s: float | None,
+               final: bool) -> d.Done:
     """Say that the attempt by the claim ID TOKEN failed: the task waits for the next, or is dead after the last.
 
     \b
     Example:
       skuld fail 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65 --error 'no such day' --retry-in 5m
     """
-    await client.fail(claim, error, retry_in_s=retry_in_s)
+    await client.fail(claim, error, retry_in_s=retry_in_s, final=final)
     return d.Done(count=1)
 
 
 @verb("POST /v1/tasks/fail_many", Scope.WORK,
       Request("FailMany", "Attempts that came to nothing.", (
           Option("claims", Many(FAILED)),
-          RETRY_IN._replace(told="When to try again; by each task's own policy if left out."))), d.FailedMany,
+          RETRY_IN._replace(told="When to try again; by each task's own policy if left out."), FINAL)),
+      d.FailedMany,
       "Record that many attempts have failed; says of each whether it was held.")
-async def fail_many(client: AsyncClient, claims: Sequence[Given], retry_in_s: float | None) -> d.FailedMany:
+async def fail_many(client: AsyncClient, claims: Sequence[Given], retry_in_s: float | None,
+                    final: bool) -> d.FailedMany:
     """End many attempts."""
     named: list[HeldClaim] = [each["claim"] for each in claims]
-    failed = await client.fail_many(named, [each["error"] for each in claims], retry_in_s=retry_in_s)
+    failed = await client.fail_many(named, [each["error"] for each in claims], retry_in_s=retry_in_s,
+                                    final=final)
     return d.FailedMany(claims=[d.Failure(id=d.id_text(claim.id), token=str(claim.token), is_failed=is_failed)
                                 for claim, is_failed in zip(named, failed, strict=True)])
 

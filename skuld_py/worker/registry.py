@@ -166,6 +166,13 @@ def decode_call(payload: bytes) -> Call:
     return Call(name, _plain(args, "args"), _plain(kwargs, "kwargs"))
 
 
+def function_of(call: Call) -> Callable[..., Any]:
+    """The function a call names, which takes the arguments of the call; else ``Refused``."""
+    function = lookup(call.name)
+    _check_arguments(call.name, function, tuple(call.args), call.kwargs)
+    return function
+
+
 def _register(function: Callable[..., Any], name: str | None, options: Options) -> Callable[..., Any]:
     if not inspect.isfunction(function) or "." in function.__qualname__:
         raise Refused("bad_task", f"{getattr(function, '__qualname__', function)!r} is no function at the top"

@@ -21,11 +21,12 @@ from typing import Any, Protocol
 import attrs
 
 from skuld_py.client.client import Claim
+from skuld_py.errors import Refused
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.lease import Key
 from skuld_py.worker.middleware import middleware_added, surround
 from skuld_py.worker.outcome import encode_result, error_of, said
-from skuld_py.worker.registry import Call, decode_call, lookup
+from skuld_py.worker.registry import Call, decode_call, function_of
 from skuld_py.worker.tracing import spanned
 
 
@@ -69,11 +70,13 @@ class Returned:
 
 @attrs.frozen
 class Failed:
-    """The function raised: its words for people, and all that is kept of it."""
+    """The function raised: its words for people, and all that is kept of it. ``is_final``: it cannot succeed,
+    however often it is tried; only what is wrong with a call or a result is certain enough for that."""
 
     words: str
     error: bytes
     is_engine_alive: bool = True
+    is_final: bool = False
 
 
 @attrs.frozen
@@ -147,9 +150,17 @@ class Run:
     def _outcome(self) -> Outcome:
         try:
             call = decode_call(self.claim.payload)
-            function = spanned(surround(lookup(call.name), call, middleware_added()), call)
-            return Returned(encode_result(self._engine.call(function, self.context, call)))
+            function = function_of(call)
+        except Refused as error:
+            return Failed(said(error), error_of(error), is_final=True)
+        try:
+            value = self._engine.call(spanned(surround(function, call, middleware_added()), call),
+                                      self.context, call)
         except ClaimLost:
             return Stopped()
         except BaseException as error:  # also SystemExit: a task does not end the worker
             return Failed(said(error), error_of(error), self._engine.is_alive())
+        try:
+            return Returned(encode_result(value))
+        except Refused as error:
+            return Failed(said(error), error_of(error), is_final=True)

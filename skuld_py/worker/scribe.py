@@ -43,6 +43,7 @@ class Way(Enum):
 
     COMPLETED = "completed"
     FAILED = "failed"
+    DIED = "died"
     RELEASED = "released"
 
 
@@ -99,9 +100,9 @@ class Scribe:
         """Record the completion and what came of it."""
         self._inbox.put(partial(self._end, _Ending(run, Way.COMPLETED, result)))
 
-    def fail(self, run: Run, error: bytes) -> None:
-        """Record that this attempt failed, and why."""
-        self._inbox.put(partial(self._end, _Ending(run, Way.FAILED, error)))
+    def fail(self, run: Run, error: bytes, *, is_final: bool = False) -> None:
+        """Record that this attempt failed, and why; and if that is final, that its task is dead."""
+        self._inbox.put(partial(self._end, _Ending(run, Way.DIED if is_final else Way.FAILED, error)))
 
     def release(self, run: Run, reason: str) -> None:
         """Record why in the log, then give the claim back."""
@@ -217,8 +218,8 @@ class Scribe:
 
     def _conclude(self, way: Way, claims: list[ClaimName], entries: list[bytes]) -> Sequence[bool | None]:
         """Whether each claim could be concluded; None: unknown, ask again."""
-        if way is Way.FAILED:
-            return self._client.fail_many(claims, entries)
+        if way in (Way.FAILED, Way.DIED):
+            return self._client.fail_many(claims, entries, final=way is Way.DIED)
         if way is Way.COMPLETED:
             self._client.complete_many(claims, entries)
         else:

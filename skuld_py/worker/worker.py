@@ -9,7 +9,8 @@ Invariants:
   clock) is marked first, then its Spark jobs are cancelled, then its thread is told; it is never completed.
 * A cancellation that the engine does not confirm is made sure of by replacing the engine.
 * When the engine dies, the tasks in it are given back at once: it was not their fault. A task that fails by
-  itself is failed with its error: its retry policy says whether and when it is tried again, not the worker.
+  itself is failed with its error: its retry policy says whether and when it is tried again, not the worker. Only
+  of what no attempt can cure, a call or a result that is none, the worker says that it is final.
 * The first SIGTERM or SIGINT stops claiming; running tasks may end within the grace; those that do not are
   cancelled and released. The second one stops at once.
 """
@@ -302,7 +303,7 @@ class Worker:
         if not isinstance(outcome, Failed):
             outcome = _failed("the function raised ClaimLost although its claim is not lost")
         self._report(f"task {run.claim.id} failed after {run.age_s:.1f} s: {outcome.words[:WORDS_CHARS_MAX]}")
-        self._scribe.fail(run, outcome.error)
+        self._scribe.fail(run, outcome.error, is_final=outcome.is_final)
 
     def _write_release(self, run: Run, reason: str) -> None:
         self._writing[run.key] = run
@@ -313,7 +314,7 @@ class Worker:
         self._writing.pop(run.key, None)
         self.counts.ended[what] = self.counts.ended.get(what, 0) + 1
         self._renewer.drop(run.key)
-        if what not in ("released", "failed"):
+        if what not in ("released", "failed", "died"):
             self._report(f"task {run.claim.id} {what} after {run.age_s:.1f} s")
 
     def _on_abandoned(self, run: Run) -> None:

@@ -269,6 +269,22 @@ def a_failed_task_is_tried_again(client: Any, queue: str) -> None:
     assert task.error == b"again" and task.state == "waiting" and task.claims[0].log == ()
 
 
+@of("fail", "fail_many")
+def a_task_that_failed_for_good_is_dead_until_it_is_retried(client: Any, queue: str) -> None:
+    task_ids = client.enqueue_many(queue, [b"x", b"y", b"z"])
+    first, second, third = (client.claim_one(queue) for _ in task_ids)
+
+    client.fail(first, "no such day", final=True)
+    assert client.fail_many([second], ["no such day"], final=True) == [True]
+    client.fail(third, "disk full", retry_in_s=0)
+
+    tasks = client.get_many([first.id, second.id])
+    assert [(task.state, task.death, task.error) for task in tasks] == [("dead", "permanent", b"no such day")] * 2
+    assert client.get(third.id).state == "waiting"
+    client.retry(first.id)
+    assert client.get(first.id).state == "waiting"
+
+
 @of("complete", "update", "renew", "fail", "snooze", "release")
 def a_claim_that_was_never_granted_does_nothing(client: Any, queue: str) -> None:
     task_ids = client.enqueue_many(queue, [b"x", b"y"])

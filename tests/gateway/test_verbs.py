@@ -255,6 +255,16 @@ def test_an_attempt_fails_is_put_off_and_ends_with_a_result(anybody: Asker, queu
     assert (view["result"], view["error"], view["state"]) == ("42", "no", "completed")
 
 
+def test_an_attempt_that_fails_for_good_leaves_its_task_dead(anybody: Asker, queue: str) -> None:
+    anybody.enqueue(queue)
+    one = name_of(anybody.claim(queue))
+
+    assert anybody.post("fail", {**one, "error": "no such day", "final": True}).status == 200
+
+    dead = anybody.get(f"/v1/tasks/{one['id']}").json
+    assert (dead["state"], dead["death"], dead["error"]) == ("dead", "permanent", "no such day")
+
+
 def test_who_asks_for_a_unique_name_again_is_told_so(anybody: Asker, queue: str) -> None:
     task = {"queue": queue, "payload": "x", "unique": "n"}
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Mutant, mutant, script
 
 POOLS = "tests/worker/test_pools.py::"
 SILENCES = "tests/worker/test_silence.py::"
 LOGS = "tests/worker/test_context.py::"
+FINAL = script("a failure that is final leaves a task dead with attempts left until it is revived")
 NEWEST = LOGS + "test_what_a_task_says_is_kept_in_order_and_bounded_and_the_newest_is_there"
 FULL = LOGS + "test_a_log_that_is_full_goes_on_to_grow_with_the_logarithm_of_the_time"
 SLEPT = SILENCES + "test_a_worker_that_slept_asks_before_the_engine_is_condemned"
@@ -18,6 +19,20 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("pools-without-end", "Spark gets a pool more with every task, for good", "Pools.lent",
            "                self._lent.discard(number)\n", "                pass\n", "W1",
            POOLS + "test_a_pool_is_used_again_when_its_task_is_over", seeds=0),
+    mutant("final-is-forgotten", "a task that no attempt can cure is tried again and again", "judge_conclusions",
+           "            if is_final and kind == FAILED:\n", "            if False:\n", "C16", FINAL,
+           seeds=0),
+    mutant("final-lost-on-the-way", "what is final is a failure like any other to another node's leader",
+           "ConcludeOperation.question", "is_final=self._request.is_final", "is_final=False", "C16", FINAL,
+           seeds=0),
+    mutant("final-for-ever", "a final failure kills the task again after it was revived", "judge_conclusions",
+           "Mark(task_id, DIED, history.round + 1, PERMANENT)",
+           "Mark(task_id, DIED, history.round + 2, PERMANENT)", "C16", FINAL, seeds=0),
+    mutant("final-said-late", "a failure that is said to be final afterwards kills the task", "judge_conclusions",
+           "            claim, until_ms = said, said.until_ms\n",
+           "            claim, until_ms = said, said.until_ms\n"
+           "            marks += [Mark(task_id, DIED, history.round + 1, PERMANENT)] * is_final\n",
+           "C16", FINAL, seeds=0),
     mutant("sleep-is-silence", "a worker that was stopped throws a healthy engine away", "Silence.is_too_long",
            "min(gap_s, GAP_S)", "gap_s", "W1", SLEPT, seeds=0),
     mutant("condemned-unasked", "the first look after a sleep condemns the engine", "Silence.is_too_long",

@@ -103,7 +103,7 @@ OPTIONS: Mapping[str, Callable[[str], Any]] = {
     "policy": lambda text: one_of(POLICIES, "policy", text), "patience": milliseconds, "attempts": number,
     "backoff": milliseconds, "after": milliseconds, "w": number,
     "lease": milliseconds, "wait": milliseconds, "delay": milliseconds, "error": str.encode, "result": str.encode,
-    "concurrency": number, "rate": number, "window": milliseconds, "burst": number}
+    "final": number, "concurrency": number, "rate": number, "window": milliseconds, "burst": number}
 """What stands behind a directive's words, and how it is read."""
 
 
@@ -273,9 +273,9 @@ class Stage:
         results = [result] * len(names_in(words)) if result else []
         return m.Complete(1, w, 0, *self.held(by, words, FIRST_TOKEN), b"", columns.pack(results))
 
-    def fail(self, by: str, *words: str, delay: int = -1, error: bytes = b"") -> m.Message:
+    def fail(self, by: str, *words: str, delay: int = -1, error: bytes = b"", final: int = 0) -> m.Message:
         """Claims have failed."""
-        return self._conclude(FAILED, by, words, delay, error)
+        return self._conclude(FAILED, by, words, delay, error, bool(final))
 
     def snooze(self, by: str, *words: str, delay: int = 0) -> m.Message:
         """Claims' tasks come back later."""
@@ -285,9 +285,11 @@ class Stage:
         """Claims are given up."""
         return self._conclude(RELEASED, by, words, 0)
 
-    def _conclude(self, kind: int, by: str, words: tuple[str, ...], delay: int, error: bytes = b"") -> m.Message:
+    def _conclude(self, kind: int, by: str, words: tuple[str, ...], delay: int, error: bytes = b"",
+                  is_final: bool = False) -> m.Message:
         blob, tokens = self.held(by, words)
-        return m.Conclude(1, kind, delay, blob, tokens, columns.pack([error] if error else []))
+        return m.Conclude(1, kind, delay, blob, tokens, columns.pack([error] if error else []),
+                          is_final=is_final)
 
     def renew(self, by: str, *words: str, lease: int = 60_000) -> m.Message:
         """Claims last longer."""

@@ -55,6 +55,15 @@ def test_rows_are_without_them_too() -> None:
         assert decode(encode(Envelope("n", "c", (claimed,)))).messages == (claimed,)
 
 
+def test_nodes_that_know_no_final_failure_hear_of_a_failure() -> None:
+    final = m.Conclude(1, 3, -1, ID, TOKENS, is_final=True)
+
+    assert len(fields_of(final)) == BEFORE["Conclude"][1] + 2
+    for protocol, is_final in ((1, False), (3, True)):
+        heard, = decode(encode(Envelope("", "c", (final,), protocol))).messages
+        assert isinstance(heard, m.Conclude) and heard.is_final is is_final
+
+
 @pytest.mark.parametrize("name", [name for name in BEFORE if hasattr(BEFORE[name][0], "proofs")])
 @pytest.mark.parametrize("proofs", [PROOF * 2, PROOF[:7]])
 def test_there_is_a_proof_for_each_claim_or_none_at_all(name: str, proofs: bytes) -> None:

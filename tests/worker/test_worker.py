@@ -23,7 +23,7 @@ from skuld_py.model.ids import TaskId
 from skuld_py.worker.apps import load_apps
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.journal import decode_entry
-from skuld_py.worker.registry import Call
+from skuld_py.worker.registry import Call, encode_call
 from skuld_py.worker.worker import Worker
 
 pytestmark = [pytest.mark.cluster]
@@ -126,6 +126,11 @@ def die_once(engine: FakeEngine, context: TaskContext) -> int:
 @skuld_py.task(name="test.give_object")
 def give_object(engine: FakeEngine, context: TaskContext) -> object:
     return object()
+
+
+@skuld_py.task(name="test.fail_always")
+def fail_always(engine: FakeEngine, context: TaskContext) -> None:
+    raise Refused("unknown_task", "of another cluster, perhaps")
 
 
 @skuld_py.task(name="test.add")
@@ -289,14 +294,36 @@ def test_a_failing_task_is_failed_with_its_error_and_rests_as_its_policy_says(
 def test_a_task_that_keeps_failing_dies_by_its_policy(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
-    task = client.enqueue(queue, give_object.call(), retry=Retry(2, backoff_s=0))
+    task = client.enqueue(queue, fail_always.call(), retry=Retry(2, backoff_s=0))
     start()
 
     eventually(lambda: client.get(task).state == "dead")
 
     claims = client.get(task).claims
     assert [claim.outcome for claim in claims] == ["failed", "failed"]
-    assert all(b"plain JSON" in (claim.error or b"") for claim in claims)
+    assert client.get(task).death == "exhausted"
+    assert all(b"of another cluster" in (claim.error or b"") for claim in claims)
+
+
+MUCH = DEFAULT_LIMITS.entry_bytes + 1
+
+
+@pytest.mark.parametrize(("payload", "words"), [
+    (b"hello", "no call"), (encode_call("test.unheard_of"), "--app"),
+    (encode_call("test.add", 1), "argument: 'b'"),
+    (give_object.call(), "plain JSON"), (give_much.call(MUCH), "Write the data elsewhere")],
+    ids=["no call", "unknown", "arguments", "no result", "too large"])
+def test_what_no_attempt_can_cure_is_not_tried_again(
+    start: Start, client: Client, queue: str, eventually: Eventually, payload: bytes, words: str
+) -> None:
+    task = client.enqueue(queue, payload)
+    start()
+
+    eventually(lambda: client.get(task).state == "dead")
+
+    dead = client.get(task)
+    assert (dead.death, [claim.outcome for claim in dead.claims]) == ("permanent", ["failed"])
+    assert words in (dead.error or b"").decode()
 
 
 @pytest.mark.parametrize(("value", "result"), [
@@ -315,30 +342,15 @@ def test_what_a_function_returns_is_the_result(
     assert client.get(task).claims[0].log == ()
 
 
-def test_a_result_that_is_too_large_is_a_failure_and_the_largest_is_none(
+def test_the_largest_result_is_one(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
-    most = DEFAULT_LIMITS.entry_bytes
-    fits = client.enqueue(queue, give_much.call(most))
-    fits_not = client.enqueue(queue, give_much.call(most + 1), retry=Retry(1))
+    task = client.enqueue(queue, give_much.call(MUCH - 1))
     start()
 
-    eventually(lambda: client.get(fits_not).state == "dead" and client.get(fits).is_completed)
+    eventually(is_completed(client, task))
 
-    assert client.get(fits).result == bytes(most)
-    assert b"Write the data elsewhere" in (client.get(fits_not).error or b"")
-
-
-def test_a_payload_that_is_no_call_is_a_failure(
-    start: Start, client: Client, queue: str, eventually: Eventually
-) -> None:
-    task = client.enqueue(queue, b"hello")
-    start()
-
-    eventually(lambda: client.get(task).error is not None)
-
-    assert client.get(task).claims[0].outcome == "failed"
-    assert b"no call" in (client.get(task).error or b"")
+    assert client.get(task).result == bytes(MUCH - 1)
 
 
 @pytest.mark.slow

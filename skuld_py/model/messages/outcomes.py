@@ -38,7 +38,8 @@ class Conclude(Message):
     claims' ``proofs``, or passed to a leader, without.
 
     Their tasks may be claimed again ``delay_ms`` later: at once when released; a negative delay is the pause
-    that the task's retry policy makes after a failure. ``errors``: none, or one for each claim.
+    that the task's retry policy makes after a failure. ``errors``: none, or one for each claim. ``is_final``:
+    after this failure the task is dead, whatever attempts it has left; nodes of an older protocol are not told.
     """
 
     roles = ROLE_CLIENT | ROLE_NODE
@@ -51,6 +52,7 @@ class Conclude(Message):
     tokens: bytes = fields.tokens()
     errors: Column = fields.strings(default=Column())
     proofs: bytes = fields.proofs()
+    is_final: bool = fields.truth(default=False, since=3)
 
 
 @attrs.frozen

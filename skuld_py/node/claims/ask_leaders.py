@@ -243,7 +243,8 @@ class ConcludeOperation(ClaimReferral):
     def question(self, request: int, rows: Sequence[ClaimRow]) -> m.Message:
         """For the leader to record."""
         errors = columns.pack([self._errors[row] for row in rows] if self._errors else [])
-        return m.Conclude(request, self._request.kind, self._request.delay_ms, *_packed(rows), errors)
+        return m.Conclude(request, self._request.kind, self._request.delay_ms, *_packed(rows), errors,
+                          is_final=self._request.is_final)
 
 
 def release(operations: Operations, now_ms: int, batches: Iterable[m.ClaimBatch]) -> None:

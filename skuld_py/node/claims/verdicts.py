@@ -24,7 +24,9 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import DEFAULT_RETRY, Body, header_of
 from skuld_py.model.history import (
     CLAIMS_FOR_LIFE,
+    DIED,
     FAILED,
+    PERMANENT,
     RELEASED,
     REVIVED,
     ROUNDS_MAX,
@@ -115,7 +117,8 @@ def lead_conclusion(operations: Operations, now_ms: int, origin: Origin, request
     rows = rows_of(request.ids, request.tokens)
     errors = dict(zip(rows, request.errors.unpack("errors"), strict=False))
     _lead(operations, now_ms, origin, rows,
-          lambda vnode, part: judge_conclusions(vnode, now_ms, part, request.kind, request.delay_ms, errors),
+          lambda vnode, part: judge_conclusions(vnode, now_ms, part, request.kind, request.delay_ms, errors,
+                                                 request.is_final),
           lambda told, cancelled: _renewed(origin, rows, told, cancelled))
 
 
@@ -177,13 +180,14 @@ def judge_renewals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], lease_ms
 
 
 def judge_conclusions(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], kind: int, delay_ms: int,
-                      errors: Mapping[ClaimRow, bytes]) -> Verdicts:
+                      errors: Mapping[ClaimRow, bytes], is_final: bool = False) -> Verdicts:
     """The answer is when the task may be claimed again, or the lease's end. Of two pauses the first one said
-    stands."""
+    stands; so a failure that was said to be final later, or in an earlier round, kills nothing."""
     replica = vnode.replica
     known = replica.histories([row[0] for row in rows])
     bodies = dict(zip(rows, replica.bodies([row[0] for row in rows]), strict=True)) if delay_ms < 0 else {}
     amendments: list[Amendment] = []
+    marks: list[Mark] = []
     told: dict[ClaimRow, int] = {}
     for row in rows:
         task_id, token = row
@@ -196,9 +200,11 @@ def judge_conclusions(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], kind:
             if found is None:
                 continue
             claim, until_ms = found, _until(history, bodies.get(row), now_ms, task_id, token, kind, delay_ms)
+            if is_final and kind == FAILED:
+                marks.append(Mark(task_id, DIED, history.round + 1, PERMANENT))
         amendments.append(Amendment(task_id, token, claim.end.value, kind, until_ms))
         told[row] = until_ms or claim.end.value
-    return Verdicts(told, Change(amendments, (), {row: errors[row] for row in told if errors.get(row)}))
+    return Verdicts(told, Change(amendments, marks, {row: errors[row] for row in told if errors.get(row)}))
 
 
 def _until(history: History, body: bytes | None, now_ms: int, task_id: bytes, token: int, kind: int,
