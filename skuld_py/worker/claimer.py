@@ -6,32 +6,41 @@ Invariants:
   the rest back; a task that ends gives its permit back. So claims under way and claims not yet seen count.
 * A request waits at the cluster for at most ``WAIT_S``: it cannot be called off, and a task granted after the
   worker has gone would lie until its lease ends. What comes while closing is given back.
+* Claims are handed over before their tasks are read: they are held meanwhile, however long the reading takes.
+  What cannot be read counts as never claimed before.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable
 
 from skuld_py.client.client import Claim, Client
 from skuld_py.errors import SkuldError
+from skuld_py.model.task import Task
 
 WAIT_S = 1.0
 PAUSE_S, PAUSE_S_MAX = 0.5, 10.0
+
+_log = logging.getLogger(__name__)
 
 
 class Claimer:
     """Claims from one queue, by a client of its own. Callbacks come from its thread, ``on_end`` last."""
 
     def __init__(self, client: Client, queue: str, lease_s: float, permits: int, *,
-                 on_claims: Callable[[list[Claim]], None], on_error: Callable[[SkuldError], None],
+                 on_claims: Callable[[list[Claim]], None],
+                 on_known: Callable[[list[Claim], dict[bytes, Task]], None],
+                 on_error: Callable[[SkuldError], None],
                  on_end: Callable[[], None]) -> None:
         self._client = client
         self._queue = queue
         self._lease_s = lease_s
         self._permits = permits
         self._on_claims = on_claims
+        self._on_known = on_known
         self._on_error = on_error
         self._on_end = on_end
         self._is_paused = True
@@ -88,6 +97,14 @@ class Claimer:
                     self._client.release(*claims)
             elif claims:
                 self._on_claims(claims)
+                self._on_known(claims, self._read(claims))
+
+    def _read(self, claims: list[Claim]) -> dict[bytes, Task]:
+        try:
+            return {task.id: task for task in self._client.get_many([claim.id for claim in claims])}
+        except SkuldError as error:
+            _log.warning("what %d tasks went through is not known: %s", len(claims), error)
+            return {}
 
     def _take(self) -> int:
         """Take all the permits, once there are some; 0 to end."""

@@ -121,6 +121,15 @@ class TaskContext:
 
     # -- the worker's side ---------------------------------------------------------------------
 
+    def know(self, task: Task) -> None:
+        """The task as it was read when it was claimed."""
+        self._task = task
+
+    @property
+    def earlier(self) -> list[ClaimView]:
+        """Earlier claims of this task, oldest first."""
+        return self._earlier()
+
     def extend(self, deadline: float) -> None:
         """The lease was renewed until then."""
         self._deadline = max(self._deadline, deadline)

@@ -3,6 +3,7 @@
 Invariants:
 
 * No beat without an answer of the engine: a worker whose Spark is frozen must lose its claims in the end.
+* Trouble is reported once; then the engine is not watched until ``resume``.
 * An engine that is gone is reported at once, one that is silent after ``stall_s`` in which this process was awake
   (``silence``).
 * The numbers of running jobs are read here too. That read has no time limit; when it hangs, the beats stop,
@@ -33,6 +34,7 @@ class Heart:
         self._silence = Silence(stall_s, time.monotonic())
         self._runs: dict[Key, Run] = {}
         self._is_working = threading.Event()
+        self._lock = threading.Lock()
         self._is_closed = threading.Event()
 
     def start(self) -> None:
@@ -72,10 +74,17 @@ class Heart:
                     counts = self._engine.counts(run.context.name)
                     if counts is not None:
                         run.context.journal.spark(counts)
-            elif self._engine.is_gone() and self._is_working.is_set():
-                self._on_trouble("ended")
+            elif self._engine.is_gone():
+                self._tell("ended")
 
     def _guard(self) -> None:
         while not self._is_closed.wait(BEAT_S):
-            if self._silence.is_too_long(time.monotonic()) and self._is_working.is_set():
-                self._on_trouble("does not answer")
+            if self._silence.is_too_long(time.monotonic()):
+                self._tell("does not answer")
+
+    def _tell(self, what: str) -> None:
+        with self._lock:
+            is_news = self._is_working.is_set()
+            self._is_working.clear()
+        if is_news:
+            self._on_trouble(what)

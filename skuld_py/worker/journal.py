@@ -5,6 +5,7 @@ read a log without this package:
 
     {"kind": "log", "text": ...}                     what the task said; a dict it gave stands as it is
     {"kind": "progress", "done", "total", "note", "spark": {"jobs", "stages", "tasks": [done, known]}}
+    {"kind": "engine_died", "what"}                  the engine ended, or went silent, under the task: ``blame``
     {"kind": "released", "reason"}                   why the claim was given back; always the last entry
 
 What a function returned or why it failed is no entry: results and errors are the task's, see ``outcome``.
@@ -39,6 +40,7 @@ all its claims."""
 ENTRY_BYTES_MAX = 32_768
 TEXT_CHARS_MAX = 4_096
 FLUSH_S = 1.0
+ENGINE_DIED = "engine_died"
 BATCH_ENTRIES = 100
 
 Words = str | Mapping[str, Any]
@@ -96,6 +98,7 @@ class Journal:
         self._pending: list[bytes] = []
         self._batch: Batch | None = None
         self._seq = 0
+        self._death: bytes | None = None
         self._is_closed = False
 
     def say(self, words: Words, at_ms: int) -> None:
@@ -118,6 +121,10 @@ class Journal:
         """Note how far Spark is with the task's jobs."""
         self._spark = counts
 
+    def engine_died(self, what: str, at_ms: int) -> None:
+        """Note what became of the engine that the task ran in; written when the log is closed."""
+        self._death = encode_entry(ENGINE_DIED, at_ms, what=what)
+
     def close(self, at_ms: int, reason: str = "") -> None:
         """End the log, behind all that is buffered, with why the claim is given back, if it is. What is said later
         is dropped."""
@@ -128,6 +135,8 @@ class Journal:
             text = (f"{overtaken} entries were overtaken by newer ones and dropped: a task that says more than"
                     f" {ENTRIES_MAX} things is heard less often")
             self._pending.append(encode_entry("log", at_ms, text=text))
+        if self._death is not None:
+            self._pending.append(self._death)
         if reason:
             self._pending.append(encode_entry("released", at_ms, reason=reason))
 

@@ -99,6 +99,10 @@ class Run:
         self.given_up: str | None = None
         """Why this worker gave the claim up, although it is not lost."""
         self.is_lost = False
+        self.deaths: int | None = None
+        """How many engines died under it, see ``blame``; None until that is known."""
+        self.has_failed = False
+        """Whether it is given up for a fault of its own."""
         self._engine = engine
         self._on_end = on_end
         self._thread = threading.Thread(target=self._main, name=f"task {claim.id}", daemon=True)

@@ -17,13 +17,16 @@ class Silence:
         self._stall_s = stall_s
         self._silent_s = 0.0
         self._looked_at = now
+        self._breaks = self._breaks_seen = 0
 
     def broken(self) -> None:
         """The engine answered, or there is nothing to answer."""
-        self._silent_s = 0.0
+        self._breaks += 1
 
     def is_too_long(self, now: float) -> bool:
         """Look: whether there were ``stall_s`` of silence in which this process was awake."""
+        if self._breaks_seen != (breaks := self._breaks):
+            self._breaks_seen, self._silent_s = breaks, 0.0
         gap_s, self._looked_at = now - self._looked_at, now
         has_slept = gap_s > GAP_S and self._silent_s < self._stall_s
         self._silent_s += min(gap_s, GAP_S)

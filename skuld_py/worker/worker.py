@@ -8,7 +8,8 @@ Invariants:
 * A task runs only while its claim is held. A claim that is lost (by the renewer's word or by this machine's
   clock) is marked first, then its Spark jobs are cancelled, then its thread is told; it is never completed.
 * A cancellation that the engine does not confirm is made sure of by replacing the engine.
-* When the engine dies, the tasks in it are given back at once: it was not their fault. A task that fails by
+* When the engine dies, the tasks in it are given back at once, and run alone when they are claimed again; one that
+  ran alone has failed (``blame``). A task that fails by
   itself is failed with its error: its retry policy says whether and when it is tried again, not the worker. Only
   of what no attempt can cure, a call or a result that is none, the worker says that it is final.
 * The first SIGTERM or SIGINT stops claiming; running tasks may end within the grace; those that do not are
@@ -23,6 +24,7 @@ import queue
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,7 +35,9 @@ from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.exposition import exposed
 from skuld_py.model import names
+from skuld_py.model.task import Task
 from skuld_py.worker.apps import load_apps
+from skuld_py.worker.blame import admitted, deaths_under, may_claim, verdict
 from skuld_py.worker.claimer import Claimer
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.heart import Heart
@@ -79,6 +83,7 @@ class Worker:
         self._failure: str | None = None
         self._claimer = Claimer(claiming, self._queue, lease_s, slots,
                                 on_claims=partial(self._post, self._on_claims),
+                                on_known=partial(self._post, self._on_known),
                                 on_error=partial(self._post, self._on_claim_error),
                                 on_end=partial(self._post, self._on_claimer_end))
         self._scribe = Scribe(writing, partial(self._post, self._on_done))
@@ -87,7 +92,8 @@ class Worker:
                                 on_extended=partial(self._post, self._on_extended),
                                 on_cancelled=partial(self._post, self._on_cancelled))
         self._heart = Heart(engine, self._renewer.beat, stall_s,
-                            on_trouble=partial(self._post, self._on_engine_trouble))
+                            on_trouble=lambda what: self._post(self._on_engine_death, what,
+                                                               self._ignition.generation))
         self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
                                   partial(self._post, self._on_engine_failure))
 
@@ -200,10 +206,33 @@ class Worker:
             self._renewer.hold(run.key, claim.deadline)
             if self._stop_at is not None:
                 self._write_release(run, "the worker stops")
-            elif self._ignition.is_ready:
-                self._start(run)
             else:
                 self._waiting.append(run)
+
+    def _on_known(self, claims: list[Claim], tasks: dict[bytes, Task]) -> None:
+        """What tasks just claimed went through before."""
+        fresh = {(claim.id, claim.token) for claim in claims}
+        for run in self._waiting:
+            if (run.claim.id, run.claim.token) in fresh:
+                task = tasks.get(run.claim.id)
+                if task is not None:
+                    run.context.know(task)
+                run.deaths = 0 if task is None else deaths_under(run.context.earlier)
+        self._admit()
+
+    def _admit(self) -> None:
+        """Start what may run now; and claim more, unless a task is to run alone."""
+        if not self._ignition.is_ready:
+            return
+        running = [run.deaths or 0 for run in self._running.values()]
+        starting = [self._waiting[index] for index in admitted([run.deaths for run in self._waiting], running)]
+        self._waiting = [run for run in self._waiting if run not in starting]
+        for run in starting:
+            self._start(run)
+        if may_claim([run.deaths for run in self._waiting], [run.deaths or 0 for run in self._running.values()]):
+            self._claimer.resume()
+        else:
+            self._claimer.pause()
 
     def _start(self, run: Run) -> None:
         self._running[run.key] = run
@@ -211,7 +240,8 @@ class Worker:
         self.counts.running = len(self._running)
         self._scribe.begin(run)
         self._heart.watch(run)
-        self._report(f"task {run.claim.id} started, token {run.claim.token}")
+        alone = ", alone: it ran when Spark's JVM died" if run.deaths else ""
+        self._report(f"task {run.claim.id} started, token {run.claim.token}{alone}")
         run.start()
 
     def _on_claim_error(self, error: SkuldError) -> None:
@@ -242,6 +272,7 @@ class Worker:
             kept = [run for run in self._waiting if run.key != key]
             self._claimer.give(len(self._waiting) - len(kept))
             self._waiting = kept
+            self._admit()
 
     def _lose(self, run: Run, reason: str) -> None:
         if run.is_lost:
@@ -271,7 +302,7 @@ class Worker:
             if not run.join(STOP_S):
                 self._post(self._on_abandoned, run)
             if not is_certain:
-                self._post(self._on_engine_trouble, "did not confirm a cancellation", generation)
+                self._post(self._replace_engine, "did not confirm a cancellation", generation)
 
         threading.Thread(target=halt, name=f"halt {run.claim.id}", daemon=True).start()
 
@@ -285,18 +316,21 @@ class Worker:
         self._heart.forget(run)
         self._settle(run, outcome)
         self._claimer.give(1)
+        self._admit()
 
     def _settle(self, run: Run, outcome: Outcome) -> None:
         """Have the scribe write what became of a run."""
         if run.is_lost:
             return
         if isinstance(outcome, Failed) and not outcome.is_engine_alive and run.given_up is None:
-            run.given_up = "Spark's JVM ended"
-            self._on_engine_trouble("ended")
-        if run.given_up is not None:
+            self._condemn(run, "ended")
+            self._on_engine_death("ended", self._ignition.generation)
+        if run.given_up is not None and not run.has_failed:
             self._write_release(run, run.given_up)
             return
         self._writing[run.key] = run
+        if run.given_up is not None:
+            outcome = _failed(f"{run.given_up}, as it did when this task ran before; this time it ran alone")
         if isinstance(outcome, Returned):
             self._scribe.complete(run, outcome.result)
             return
@@ -328,18 +362,26 @@ class Worker:
     def _on_engine_ready(self, took_s: float) -> None:
         self._report(f"ready in {took_s:.1f} s: {self._engine.describe()}")
         self._heart.resume()
-        waiting, self._waiting = self._waiting, []
-        for run in waiting:
-            self._start(run)
-        self._claimer.resume()
+        self._admit()
 
     def _on_engine_failure(self, error: SkuldError) -> None:
         self._failure = str(error)
         self._report(f"Spark does not start: {error}")
 
-    def _on_engine_trouble(self, what: str, generation: int | None = None) -> None:
-        """Replace the engine; unless that is being done, or what was in trouble is already replaced."""
-        if not self._ignition.is_ready or generation not in (None, self._ignition.generation):
+    def _on_engine_death(self, what: str, generation: int) -> None:
+        """It ended, or went silent for good: one of its tasks may be to blame."""
+        if self._is_current(generation):
+            for run in self._running.values():
+                if run.given_up is None and not run.is_lost:
+                    self._condemn(run, what)
+            self._replace_engine(what, generation)
+
+    def _is_current(self, generation: int) -> bool:
+        """Whether this engine is the one that works, and is not being replaced."""
+        return self._ignition.is_ready and generation == self._ignition.generation
+
+    def _replace_engine(self, what: str, generation: int) -> None:
+        if not self._is_current(generation):
             return
         self._claimer.pause()
         self._heart.pause()
@@ -347,10 +389,17 @@ class Worker:
             if run.given_up is None and not run.is_lost:
                 run.given_up = f"Spark's JVM {what}"
                 run.context.lose(run.given_up)
-                run.interrupt()
+            run.interrupt()
         if self._stop_at is None:
             self._report(f"Spark's JVM {what}; starting another one")
             self._ignition.replace()
+
+    def _condemn(self, run: Run, what: str) -> None:
+        """The engine died under this task."""
+        judged = verdict(bool(run.deaths), what)
+        run.given_up, run.has_failed = judged.words, judged.has_failed
+        run.context.journal.engine_died(what, time.time_ns() // 1_000_000)
+        run.context.lose(judged.words)
 
 
 def _failed(words: str) -> Failed:

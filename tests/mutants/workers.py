@@ -7,6 +7,10 @@ from mutants.mutant import Mutant, mutant, script
 POOLS = "tests/worker/test_pools.py::"
 SILENCES = "tests/worker/test_silence.py::"
 LOGS = "tests/worker/test_context.py::"
+BLAME = "tests/worker/test_blame.py::"
+ALONE = BLAME + "test_an_accused_task_runs_alone"
+FAULT = BLAME + "test_the_first_death_is_nobodys_fault_and_that_of_an_accused_one_its_own"
+ACCUSED = BLAME + "test_a_task_is_accused_until_it_ends_by_itself"
 FINAL = script("a failure that is final leaves a task dead with attempts left until it is revived")
 NEWEST = LOGS + "test_what_a_task_says_is_kept_in_order_and_bounded_and_the_newest_is_there"
 FULL = LOGS + "test_a_log_that_is_full_goes_on_to_grow_with_the_logarithm_of_the_time"
@@ -19,6 +23,27 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("pools-without-end", "Spark gets a pool more with every task, for good", "Pools.lent",
            "                self._lent.discard(number)\n", "                pass\n", "W1",
            POOLS + "test_a_pool_is_used_again_when_its_task_is_over", seeds=0),
+    mutant("accused-in-company", "tasks start beside one that may have killed its engine", "blame.admitted",
+           "    if any(running):\n", "    if False:\n", "W1", ALONE, seeds=0),
+    mutant("accused-among-others", "a task that may have killed its engine starts beside others", "blame.admitted",
+           "    if plain or running:\n", "    if plain:\n", "W1", ALONE, seeds=0),
+    mutant("killer-before-neighbours", "what killed an engine alone runs before those that did not",
+           "blame.admitted", "[min(accused)[1]]", "[max(accused)[1]]", "W1",
+           BLAME + "test_a_task_that_killed_an_engine_alone_comes_after_its_neighbours", seeds=0),
+    mutant("claims-for-the-accused", "tasks are claimed that must wait for an accused one", "blame.may_claim",
+           "not any(running) and not any(waiting)", "not any(running)", "W1",
+           BLAME + "test_nothing_is_claimed_while_an_accused_task_runs_or_waits", seeds=0),
+    mutant("neighbours-fail", "the first death of an engine costs all its tasks an attempt", "blame.verdict",
+           "return Verdict(words + MEMORY if is_accused else words, is_accused)",
+           "return Verdict(words + MEMORY if is_accused else words, True)", "W1", FAULT, seeds=0),
+    mutant("killers-go-free", "a task kills its engine again and again, at no cost", "blame.verdict",
+           "return Verdict(words + MEMORY if is_accused else words, is_accused)",
+           "return Verdict(words + MEMORY if is_accused else words, False)", "W1", FAULT, seeds=0),
+    mutant("accused-for-ever", "a task runs alone although it ended by itself since", "blame.deaths_under",
+           '        elif claim.outcome == "failed":\n', "        elif False:\n", "W1", ACCUSED, seeds=0),
+    mutant("acquitted-by-a-stop", "a task that was given back half-way is accused no more", "blame.deaths_under",
+           'elif claim.outcome == "failed":', 'elif claim.outcome in ("failed", "released"):', "W1", ACCUSED,
+           seeds=0),
     mutant("final-is-forgotten", "a task that no attempt can cure is tried again and again", "judge_conclusions",
            "            if is_final and kind == FAILED:\n", "            if False:\n", "C16", FINAL,
            seeds=0),

@@ -89,6 +89,11 @@ def views(session):
 
 
 @skuld_py.task
+def kill(spark, context):
+    spark._jvm.java.lang.Runtime.getRuntime().halt(137)
+
+
+@skuld_py.task
 def wait(spark, context, pipe):
     with open(pipe) as gate:
         gate.read()
@@ -243,19 +248,38 @@ def test_a_worker_that_was_stopped_keeps_its_healthy_jvm(
 
 
 def test_a_killed_jvm_is_replaced_and_its_task_done_again(
-    worker: subprocess.Popen[bytes], client: Client, tmp_path: Path, eventually: Eventually
+    jvm: psutil.Process, client: Client, tmp_path: Path, eventually: Eventually
 ) -> None:
     held = Held(tmp_path / "pipe")
     task = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
     assert held.is_running.wait(30)
 
-    jvm_of(worker).kill()
+    jvm.kill()
 
     assert held.has_gone.wait(20)
     eventually(is_completed(client, task))
     first, _ = client.get(task).claims
     assert decode_entry(first.log[-1])["reason"].startswith("Spark's JVM ended")
     assert client.get(task).result == b"2"
+
+
+def test_a_task_that_kills_its_jvm_fails_and_its_neighbour_is_done(
+    jvm: psutil.Process, client: Client, tmp_path: Path, eventually: Eventually
+) -> None:
+    held = Held(tmp_path / "pipe")
+    neighbour = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
+    assert held.is_running.wait(60)
+    killer = client.enqueue("jobs", call("kill"), retry=Retry(2, backoff_s=0.1))
+
+    eventually(is_completed(client, neighbour))
+    for count in (1, 2):  # each after a start of the JVM
+        eventually(lambda count=count: [each.outcome for each in client.get(killer).claims].count("failed") == count)
+
+    assert [claim.outcome for claim in client.get(neighbour).claims] == ["released", "completed"]
+    dead = client.get(killer)
+    assert dead.state == "dead"
+    assert [claim.outcome for claim in dead.claims] == ["released", "failed", "failed"]
+    assert b"Spark's JVM ended (out of memory?)" in (dead.error or b"")
 
 
 def test_sigterm_drains_releases_and_leaves_no_process(

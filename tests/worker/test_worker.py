@@ -41,6 +41,9 @@ class FakeEngine:
         self.has_ended = False
         self.starts = 0
         self.cancelled: list[str] = []
+        self.running: list[str] = []
+        self.beside: dict[str, int] = {}
+        """Of each call, by name, the most that ran at once while it did."""
 
     def describe(self) -> str:
         return f"engine {self.starts}"
@@ -61,7 +64,13 @@ class FakeEngine:
         return self.has_ended
 
     def call(self, function: Callable[..., Any], context: TaskContext, call: Call) -> Any:
-        return function(self, context, *call.args, **call.kwargs)
+        self.running.append(context.name)
+        for name in self.running:
+            self.beside[name] = max(self.beside.get(name, 0), len(self.running))
+        try:
+            return function(self, context, *call.args, **call.kwargs)
+        finally:
+            self.running.remove(context.name)
 
     def cancel(self, name: str) -> bool:
         self.cancelled.append(name)
@@ -121,6 +130,25 @@ def die_once(engine: FakeEngine, context: TaskContext) -> int:
         engine.has_ended = True
         raise ConnectionRefusedError
     return context.attempt
+
+
+@skuld_py.task(name="test.kill")
+def kill(engine: FakeEngine, context: TaskContext) -> None:
+    """Takes the engine along, the first time when somebody else is there."""
+    if context.attempt == 1:
+        GATE.arrived.acquire(timeout=20)
+    engine.has_ended = True
+    raise ConnectionRefusedError
+
+
+@skuld_py.task(name="test.stand_by")
+def stand_by(engine: FakeEngine, context: TaskContext) -> int:
+    """Goes on for ever the first time; then gives how often the engine was started."""
+    if context.attempt == 1:
+        GATE.arrived.release()
+        while True:
+            time.sleep(0.01)
+    return engine.starts
 
 
 @skuld_py.task(name="test.give_object")
@@ -382,6 +410,27 @@ def test_an_engine_that_dies_is_replaced_and_its_task_done_again_at_once(
     assert decode_entry(first.log[-1])["reason"] == "Spark's JVM ended"
     assert value_of(client, task) == 2
     assert running.engine.starts == 2
+
+
+def test_a_task_that_kills_its_engine_fails_and_its_neighbour_is_done(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    killer = client.enqueue(queue, kill.call(), retry=Retry(3, backoff_s=0))
+    neighbour = client.enqueue(queue, stand_by.call())
+    running = start(slots=2)
+
+    eventually(lambda: client.get(killer).state == "dead" and client.get(neighbour).is_completed)
+
+    dead, done = client.get(killer), client.get(neighbour)
+    assert [claim.outcome for claim in dead.claims] == ["released", "failed", "failed", "failed"]
+    assert dead.death == "exhausted" and b"Spark's JVM ended (out of memory?)" in (dead.error or b"")
+    assert [claim.outcome for claim in done.claims] == ["released", "completed"]
+    assert value_of(client, neighbour) <= 3, "two restarts at most"
+    assert running.engine.starts == 5
+    alone = [name for name in running.engine.beside if name not in (f"{task.id}:{task.claims[0].token}"
+                                                                    for task in (dead, done))]
+    assert {running.engine.beside[name] for name in alone} == {1}
+    eventually(is_completed(client, client.enqueue(queue, add.call(1, 1))))
 
 
 @pytest.mark.slow

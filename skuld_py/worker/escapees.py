@@ -1,0 +1,47 @@
+"""Jobs that outlive the task that started them, and when a cancellation is proven.
+
+A job belongs to its task by the group of the thread that started it. A thread that a task made by itself has no
+group, so cancelling the task's group misses its jobs. Hence a cancellation is done when no job is active whose
+group is not that of a task that runs. What is found is cancelled by its number, again and again, for ``SWEEP_S``;
+a program that starts jobs faster than that is stopped with its engine.
+
+One quiet look proves little: a thread may be between two jobs. So ``QUIET_LOOKS`` in a row are wanted.
+
+The price: jobs that another task, which runs, starts from threads or under groups of its own making are taken for
+escapees too. ``TaskContext.spawn`` makes threads whose jobs belong to their task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+SWEEP_S = 5.0
+LOOK_S = 0.1
+QUIET_LOOKS = 3
+
+
+@attrs.frozen
+class Found:
+    """What a look shows: jobs to cancel; and, once that is known, whether all is quiet."""
+
+    cancel: tuple[int, ...] = ()
+    is_quiet: bool | None = None
+
+
+class Sweep:
+    """One hunt for escapees, begun at ``now``."""
+
+    def __init__(self, now: float) -> None:
+        self._until = now + SWEEP_S
+        self._quiet_looks = 0
+
+    def look(self, now: float, active: Iterable[int], owned: Iterable[int]) -> Found:
+        """``active``: jobs that run; ``owned``: those of running tasks, read after the others."""
+        escaped = {*active} - {*owned}
+        if escaped:
+            self._quiet_looks = 0
+            return Found(tuple(sorted(escaped)), False if now >= self._until else None)
+        self._quiet_looks += 1
+        return Found((), True if self._quiet_looks >= QUIET_LOOKS else None)
