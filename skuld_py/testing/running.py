@@ -80,6 +80,7 @@ def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares
         function = surround(function_of(call), call, middleware)
         is_final = False
         value = function(spark, context, *call.args, **call.kwargs)
+        context.join()
         is_final = True
         result = encode_result(value)
     except Exception as error:

@@ -16,8 +16,10 @@ Invariants:
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +29,8 @@ from skuld_py.client.steady import steady_s
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView, Task
 from skuld_py.worker.journal import Journal, Words, decode_entry
+
+JOIN_STEP_S = 0.5
 
 
 class ClaimLost(BaseException):
@@ -62,6 +66,9 @@ class TaskContext:
         self._deadline = deadline
         self._read = read
         self._results_of = results_of
+        self.inherit: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
+        """Makes a function one that runs as this task in another thread; the engine knows how."""
+        self._spawned: list[Future[Any]] = []
         self._task: Task | None = None
         self._lost: str | None = None
 
@@ -97,6 +104,23 @@ class TaskContext:
         """``BASE/ID/TOKEN``: a place no other claim writes to. Readers trust the completing token's alone."""
         return f"{base.rstrip('/')}/{self.id}/{self.token}"
 
+    def spawn(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call the function in a thread of its own, as this task: its Spark jobs are the task's, they show in its
+        progress and end when it is cancelled. Jobs from threads made otherwise are nobody's. The task is not over
+        before the function is, and fails if that fails. ``result()`` gives what it returned."""
+        future: Future[Any] = Future()
+        target = self.inherit(function)
+
+        def run() -> None:
+            try:
+                future.set_result(target(*args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._spawned.append(future)
+        threading.Thread(target=run, name=f"task {self.id}", daemon=True).start()
+        return future
+
     @property
     def history(self) -> tuple[PastClaim, ...]:
         """Earlier claims of this task, oldest first, with their logs: where to resume from."""
@@ -120,6 +144,20 @@ class TaskContext:
         return [claim for claim in self._task.claims if claim.token < self.token]
 
     # -- the worker's side ---------------------------------------------------------------------
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether all that the task spawned is over."""
+        return all(future.done() for future in self._spawned)
+
+    def join(self) -> None:
+        """Wait for what the task spawned; the first failure is raised."""
+        while self._spawned:
+            future = self._spawned[0]
+            while not future.done():  # in steps, so that the order to stop arrives
+                wait([future], JOIN_STEP_S)
+            future.result()
+            self._spawned.remove(future)
 
     def know(self, task: Task) -> None:
         """The task as it was read when it was claimed."""

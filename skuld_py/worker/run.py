@@ -57,6 +57,9 @@ class Engine(Protocol):
     def cancel(self, name: str) -> bool:
         """End the jobs of a call, and refuse its later ones; False when that is not certain."""
 
+    def is_swept(self) -> bool:
+        """End the jobs that belong to no call that runs; False when it is not certain that they ended."""
+
     def counts(self, name: str) -> dict[str, Any] | None:
         """How far the jobs of a call are; None when there is nothing to say."""
 

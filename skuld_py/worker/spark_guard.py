@@ -19,11 +19,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkContext, inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -88,6 +88,19 @@ def at_home(home: Home) -> Iterator[None]:
         yield
     finally:
         _here.home = before
+
+
+def inherited(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, to be called in another thread as this thread's task: in its job group and pool."""
+    session = home.session()
+    within = inheritable_thread_target(session)(function)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with at_home(home):
+            home.session()
+            return within(*args, **kwargs)
+
+    return call
 
 
 def guard(context: SparkContext) -> None:

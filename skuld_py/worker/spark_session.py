@@ -28,7 +28,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from importlib.metadata import version
 from pathlib import Path
@@ -219,6 +219,28 @@ class SparkRuntime:
             return True
 
         return live.supervisor.ask(cancel_and_confirm, timeout_s) is True
+
+    def jobs(self, groups: Callable[[], Iterable[str]],
+             timeout_s: float = 5.0) -> tuple[list[int], list[int]] | None:
+        """Jobs that run, and those of these groups; None without an answer. The groups are asked for in between:
+        so a group whose jobs are seen is known."""
+        live = self._live
+        if live is None or not live.jvm.is_running:
+            return None
+
+        def look() -> tuple[list[int], list[int]]:
+            tracker = live.session.sparkContext.statusTracker()
+            active = tracker.getActiveJobsIds()
+            return active, [job for group in groups() for job in tracker.getJobIdsForGroup(group)]
+
+        answer: tuple[list[int], list[int]] | None = live.supervisor.ask(look, timeout_s)
+        return answer
+
+    def cancel_jobs(self, jobs: Iterable[int], timeout_s: float = 5.0) -> None:
+        """Cancel jobs by their numbers; those that have ended are no matter."""
+        live = self._live
+        if live is not None:
+            live.supervisor.ask(lambda: [live.java_context.cancelJob(job) for job in jobs], timeout_s)
 
     @contextlib.contextmanager
     def run_in_group(self, group: str, description: str, *, pool: str = "default") -> Iterator[None]:

@@ -6,6 +6,7 @@ Invariants:
   running task has: a short task is not kept waiting by a long one.
 * Its views, settings and streaming queries live in a session of its own, which is also what PySpark gives it when
   it asks (``spark_guard``).
+* When a task is cancelled, no job goes on that no running task owns (``escapees``).
 * Numbers of finished stages are remembered per task, because Spark forgets them: what is shown never falls.
 
 ``counts`` waits for Spark without a limit; it is called where only the beats to the renewer would wait, too.
@@ -14,7 +15,9 @@ Invariants:
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +26,10 @@ from pyspark import SparkContext
 
 from skuld_py.errors import Refused
 from skuld_py.worker.context import TaskContext
+from skuld_py.worker.escapees import LOOK_S, Sweep
 from skuld_py.worker.pools import Pools
 from skuld_py.worker.registry import Call
-from skuld_py.worker.spark_guard import Home, at_home, guard
+from skuld_py.worker.spark_guard import Home, at_home, guard, inherited
 from skuld_py.worker.spark_session import SparkRuntime
 
 
@@ -37,6 +41,7 @@ class SparkEngine:
         self._runtime = SparkRuntime(directory, conf=conf, machine_learning=machine_learning, apps=apps)
         self._pools = Pools()
         self._homes: dict[str, Home] = {}
+        self._cancelled: set[str] = set()
         self._stages: dict[str, dict[int, tuple[int, int]]] = {}
 
     def describe(self) -> str:
@@ -80,23 +85,47 @@ class SparkEngine:
         try:
             with (self._pools.lent() as pool, at_home(home),
                   self._runtime.run_in_group(context.name, f"{call.name} {context.id}", pool=pool)):
+                context.inherit = partial(inherited, home)
                 value = function(home.session(), context, *call.args, **call.kwargs)
+                context.join()
             counts = self.counts(context.name)  # of a short task nobody may have asked yet
             if counts is not None:
                 context.journal.spark(counts)
             return value
         finally:
+            if not context.is_joined:
+                self._runtime.cancel(context.name)
             self._homes.pop(context.name, None)
+            self._cancelled.discard(context.name)
             self._stages.pop(context.name, None)
 
     def cancel(self, name: str) -> bool:
         """End a task's jobs, and its streaming queries, which are in groups of their own."""
         home = self._homes.get(name)
+        if home is not None:
+            self._cancelled.add(name)
         if not self._runtime.cancel(name):
             return False
         if home is not None:
             home.end_queries()
         return True
+
+    def is_swept(self) -> bool:
+        """Cancel what runs and belongs to no running task; False when it does not end."""
+        sweep = Sweep(time.monotonic())
+        while (seen := self._runtime.jobs(self._groups)) is not None:
+            found = sweep.look(time.monotonic(), *seen)
+            if found.cancel:
+                self._runtime.cancel_jobs(found.cancel)
+            if found.is_quiet is not None:
+                return found.is_quiet
+            time.sleep(LOOK_S)
+        return False
+
+    def _groups(self) -> list[str]:
+        """Those of the tasks that run, and of their streaming queries."""
+        running = {name: home for name, home in list(self._homes.items()) if name not in self._cancelled}
+        return [*running, *(group for home in running.values() for group in home.queries())]
 
     def counts(self, name: str) -> dict[str, Any] | None:
         """Jobs so far, and stages and Spark tasks as [done, known so far]."""

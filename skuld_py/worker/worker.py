@@ -299,6 +299,7 @@ class Worker:
         def halt() -> None:
             is_certain = self._engine.cancel(run.context.name)
             run.interrupt()
+            is_certain = is_certain and self._engine.is_swept()
             if not run.join(STOP_S):
                 self._post(self._on_abandoned, run)
             if not is_certain:

@@ -11,6 +11,7 @@ BLAME = "tests/worker/test_blame.py::"
 ALONE = BLAME + "test_an_accused_task_runs_alone"
 FAULT = BLAME + "test_the_first_death_is_nobodys_fault_and_that_of_an_accused_one_its_own"
 ACCUSED = BLAME + "test_a_task_is_accused_until_it_ends_by_itself"
+ESCAPED = "tests/worker/test_escapees.py::"
 FINAL = script("a failure that is final leaves a task dead with attempts left until it is revived")
 NEWEST = LOGS + "test_what_a_task_says_is_kept_in_order_and_bounded_and_the_newest_is_there"
 FULL = LOGS + "test_a_log_that_is_full_goes_on_to_grow_with_the_logarithm_of_the_time"
@@ -44,6 +45,18 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("acquitted-by-a-stop", "a task that was given back half-way is accused no more", "blame.deaths_under",
            'elif claim.outcome == "failed":', 'elif claim.outcome in ("failed", "released"):', "W1", ACCUSED,
            seeds=0),
+    mutant("escapees-go-on", "jobs of nobody are left running beside a cancelled task", "Sweep.look",
+           "{*active} - {*owned}", "set()", "W1",
+           ESCAPED + "test_all_others_are_cancelled_each_time_they_are_seen", seeds=0),
+    mutant("neighbours-cancelled", "the jobs of running tasks end with a cancelled one", "Sweep.look",
+           "{*active} - {*owned}", "{*active}", "W1",
+           ESCAPED + "test_jobs_of_running_tasks_are_no_escapees", seeds=0),
+    mutant("quiet-once", "a thread between two jobs is taken for quiet", "Sweep.look",
+           "            self._quiet_looks = 0\n", "", "W1",
+           ESCAPED + "test_a_thread_between_two_jobs_is_not_taken_for_quiet", seeds=0),
+    mutant("swept-for-ever", "an engine whose jobs do not end is not replaced", "Sweep.look",
+           "False if now >= self._until else None", "None", "W1",
+           ESCAPED + "test_what_does_not_end_in_five_seconds_is_not_proven", seeds=0),
     mutant("final-is-forgotten", "a task that no attempt can cure is tried again and again", "judge_conclusions",
            "            if is_final and kind == FAILED:\n", "            if False:\n", "C16", FINAL,
            seeds=0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -55,6 +56,31 @@ def test_a_context_names_its_claim() -> None:
 def test_a_context_reads_what_the_tasks_before_gave() -> None:
     assert context().results() == [b"1", b"2"]
     assert context().results(missing_ok=True) == [b"1", None]
+
+
+def test_a_task_is_not_over_before_what_it_spawned() -> None:
+    here = context()
+    gate = threading.Event()
+    spawned = here.spawn(lambda word: gate.wait() and word, "done")
+    assert not here.is_joined
+
+    gate.set()
+    here.join()
+
+    assert here.is_joined and spawned.result(0) == "done"
+
+
+def test_what_fails_in_a_spawned_thread_fails_the_task() -> None:
+    here = context()
+    here.spawn(int, "no number")
+    with pytest.raises(ValueError, match="no number"):
+        here.join()
+
+
+def test_a_spawned_function_is_made_the_tasks_by_the_engine() -> None:
+    here = context()
+    here.inherit = lambda function: lambda *args: ("as the task", function(*args))
+    assert here.spawn(int, "7").result() == ("as the task", 7)
 
 
 def test_a_lost_claim_raises_what_except_exception_does_not_catch() -> None:

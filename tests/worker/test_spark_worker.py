@@ -33,6 +33,7 @@ QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 # would go on for a minute; the pipe's end says that Spark's Python process has gone. `crawl` has more parts than
 # Spark slots, for some 40 seconds. `script` does what scripts for Spark do, from the first line to the last.
 APP = '''
+import threading
 import time
 import skuld_py
 from pyspark.sql import SparkSession
@@ -86,6 +87,28 @@ def script(spark, context, view):
 
 def views(session):
     return [table.name for table in session.catalog.listTables()]
+
+
+@skuld_py.task
+def scatter(spark, context, pipes):
+    def hold_one(pipe):
+        spark.sparkContext.parallelize([pipe], 1).foreach(hold_on)
+
+    threads = [threading.Thread(target=hold_one, args=(pipe,)) for pipe in pipes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@skuld_py.task
+def spread(spark, context):
+    def rows():
+        same = SparkSession.builder.getOrCreate().table("spread").count()
+        return [same, spark.sparkContext.getLocalProperty("spark.jobGroup.id") == context.name]
+
+    spark.range(3).createOrReplaceTempView("spread")
+    return context.spawn(rows).result()
 
 
 @skuld_py.task
@@ -156,6 +179,10 @@ def is_completed(client: Client, task: TaskId) -> Callable[[], bool]:
     return lambda: client.get(task).is_completed
 
 
+def outcomes(client: Client, task: TaskId) -> list[str]:
+    return [claim.outcome for claim in client.get(task).claims]
+
+
 @pytest.mark.smoke
 def test_a_task_runs_and_its_log_tells_how_far_it_came(
     worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
@@ -214,7 +241,7 @@ def test_an_error_in_spark_ends_the_attempt_with_its_words(
 
 
 def test_a_lost_lease_ends_the_spark_job(
-    worker: subprocess.Popen[bytes], client: Client, tmp_path: Path, eventually: Eventually,
+    jvm: psutil.Process, client: Client, tmp_path: Path, eventually: Eventually,
     holders_name: HoldersName
 ) -> None:
     held = Held(tmp_path / "pipe")
@@ -247,6 +274,31 @@ def test_a_worker_that_was_stopped_keeps_its_healthy_jvm(
     assert jvm_of(worker) == jvm
 
 
+def test_jobs_from_a_tasks_own_threads_end_with_it(
+    worker: subprocess.Popen[bytes], jvm: psutil.Process, client: Client, tmp_path: Path, eventually: Eventually
+) -> None:
+    held = [Held(tmp_path / name) for name in ("one", "two")]
+    task = client.enqueue("jobs", call("scatter", [str(tmp_path / name) for name in ("one", "two")]))
+    assert all(each.is_running.wait(60) for each in held)
+
+    client.cancel(task)
+
+    assert all(each.has_gone.wait(40) for each in held)
+    eventually(lambda: outcomes(client, task) == ["released"])
+    eventually(is_completed(client, client.enqueue("jobs", call("square", 10))))
+    assert jvm_of(worker) == jvm
+
+
+def test_a_spawned_thread_is_the_tasks(
+    worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
+) -> None:
+    task = client.enqueue("jobs", call("spread"))
+
+    eventually(is_completed(client, task))
+
+    assert json.loads(client.get(task).result or b"") == [3, True]
+
+
 def test_a_killed_jvm_is_replaced_and_its_task_done_again(
     jvm: psutil.Process, client: Client, tmp_path: Path, eventually: Eventually
 ) -> None:
@@ -273,17 +325,18 @@ def test_a_task_that_kills_its_jvm_fails_and_its_neighbour_is_done(
 
     eventually(is_completed(client, neighbour))
     for count in (1, 2):  # each after a start of the JVM
-        eventually(lambda count=count: [each.outcome for each in client.get(killer).claims].count("failed") == count)
+        eventually(lambda count=count: outcomes(client, killer).count("failed") == count)
 
-    assert [claim.outcome for claim in client.get(neighbour).claims] == ["released", "completed"]
+    assert outcomes(client, neighbour) == ["released", "completed"]
+    assert outcomes(client, killer) == ["released", "failed", "failed"]
     dead = client.get(killer)
     assert dead.state == "dead"
-    assert [claim.outcome for claim in dead.claims] == ["released", "failed", "failed"]
     assert b"Spark's JVM ended (out of memory?)" in (dead.error or b"")
 
 
 def test_sigterm_drains_releases_and_leaves_no_process(
-    worker: subprocess.Popen[bytes], client: Client, cluster: LocalCluster, tmp_path: Path, eventually: Eventually
+    worker: subprocess.Popen[bytes], jvm: psutil.Process, client: Client, cluster: LocalCluster, tmp_path: Path,
+    eventually: Eventually
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)

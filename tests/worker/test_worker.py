@@ -76,6 +76,9 @@ class FakeEngine:
         self.cancelled.append(name)
         return self.is_alive()
 
+    def is_swept(self) -> bool:
+        return self.is_alive()
+
     def counts(self, name: str) -> dict[str, Any] | None:
         return None
 
