@@ -9,8 +9,8 @@ Invariants:
   the requests in between. Nothing is asked for it afterwards.
 * Renewal begins after a third of the lease, so two more tries fit in before the deadline even when each one
   takes its whole time; a failed try is repeated soon, not a third later.
-* Nothing is renewed for a worker that has not been heard of for ``stall_s``: a process that renews on behalf of
-  one that is stuck would keep the task from all others for ever.
+* Nothing is renewed for a worker that is stopped, or stuck for ``stall_s`` (``vitals``): a process that renews on
+  behalf of one that is stuck would keep the task from all others for ever.
 * One request at a time: while one is under way nothing else is due, except the end of a lease.
 """
 
@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from skuld_py.model.leases import holder_deadline
+from skuld_py.worker.vitals import Vitals
 
 RETRY_S_MAX = 1.0
 
@@ -48,8 +49,7 @@ class LeaseKeeper:
 
     def __init__(self, lease_s: float, stall_s: float, now: float) -> None:
         self._lease_s = lease_s
-        self._stall_s = stall_s
-        self._heard_at = now
+        self.vitals = Vitals(stall_s, now)
         self._leases: dict[Key, _Lease] = {}
         self._is_asking = False
 
@@ -66,11 +66,11 @@ class LeaseKeeper:
 
     def beat(self, now: float) -> None:
         """The worker is alive and well."""
-        self._heard_at = max(self._heard_at, now)
+        self.vitals.heard(now)
 
     def is_stalled(self, now: float) -> bool:
-        """Whether the worker has been silent for too long."""
-        return now - self._heard_at >= self._stall_s
+        """Whether the worker is stopped, or has shown no life for too long."""
+        return not self.vitals.may_hold(now)
 
     def step(self, now: float) -> Step:
         """What is due. Every lease that is due or nearly due joins one request."""

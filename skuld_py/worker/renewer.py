@@ -10,8 +10,10 @@ Invariants:
 
 * It ends with the worker: at the end of its input, or when its parent is another one (a child forked by a
   task may keep the pipe open).
-* It renews only while the worker is heard of (``beat``), see ``lease``: a worker that is stopped, or whose
-  Spark no longer answers and which therefore sends no beats, loses its claims after ``stall_s``.
+* It renews only while the worker lives, by its beats or by what the kernel says of it: see ``lease`` and
+  ``vitals``. A worker that is stopped loses its claims with their leases.
+* It knows the worker's engine, by process and start. A worker that does not acknowledge a loss at once cannot end
+  the claim's jobs: so the engine is killed, before another worker's jobs run beside them for long.
 * The worker's half never blocks. A renewer that died or stopped answering is replaced, and the new one holds
   what the old one held; the worker watches the deadlines it knows in any case.
 """
@@ -23,6 +25,7 @@ import json
 import logging
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -38,6 +41,7 @@ from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
 from skuld_py.model import ids, proofs
 from skuld_py.worker.lease import Key, LeaseKeeper
+from skuld_py.worker.vitals import Look, Losses, parse_stat
 
 STALL_S = 60.0
 LOOK_S = 1.0
@@ -60,6 +64,7 @@ class Renewer:
         self._on_extended = on_extended
         self._on_cancelled = on_cancelled
         self._held: dict[Key, float] = {}
+        self._engine: int | None = None
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._unanswered_since: float | None = None
@@ -86,6 +91,12 @@ class Renewer:
         with self._lock:
             self._held[key] = deadline
             self._say({"hold": _named(key), "deadline": deadline})
+
+    def watch(self, engine: int | None) -> None:
+        """This process runs the claims' jobs from now on."""
+        with self._lock:
+            self._engine = engine
+            self._say({"engine": engine})
 
     def drop(self, key: Key) -> None:
         """A claim is over."""
@@ -118,6 +129,7 @@ class Renewer:
         os.set_blocking(self._child.stdin.fileno(), False)
         self._unanswered_since = None
         self._say(self._greeting)
+        self._say({"engine": self._engine})
         for key, deadline in self._held.items():
             self._say({"hold": _named(key), "deadline": deadline})
 
@@ -163,6 +175,7 @@ class Renewer:
         elif "lost" in words:
             key = _key(words["lost"])
             with self._lock:
+                self._say({"heard": words["lost"]})
                 if self._held.pop(key, None) is None:
                     return
             self._on_lost(key, words["reason"])
@@ -182,6 +195,8 @@ class _Process:
     def __init__(self, nodes: list[str], lease_s: float, stall_s: float) -> None:
         self._lease_s = lease_s
         self._keeper = LeaseKeeper(lease_s, stall_s, steady_s())
+        self._losses: Losses[Key] = Losses()
+        self._engine: tuple[int, int] | None = None
         self._client = Client(nodes, timeout_s=min(5.0, max(0.2, lease_s / 4)))
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._requests: queue.SimpleQueue[tuple[Key, ...]] = queue.SimpleQueue()
@@ -191,14 +206,30 @@ class _Process:
         for target in (self._read, self._ask):
             threading.Thread(target=target, daemon=True).start()
         while os.getppid() == self._parent:
+            if (look := look_at(self._parent)) is not None:
+                self._keeper.vitals.seen(steady_s(), look)
             step = self._keeper.step(steady_s())
             for key in step.lost:
-                _tell(lost=_named(key), reason="its lease ended before it could be renewed")
+                self._tell_lost(key, "its lease ended before it could be renewed")
             if step.renew:
                 self._requests.put(step.renew)
-            wake_s = LOOK_S if step.wake_at is None else min(LOOK_S, step.wake_at - steady_s())
+            if self._losses.take_overdue(steady_s()):
+                self._kill_engine()
+            wakes = [at for at in (step.wake_at, self._losses.overdue_at()) if at is not None]
+            wake_s = min([LOOK_S, *(at - steady_s() for at in wakes)])
             with contextlib.suppress(queue.Empty):
                 self._inbox.get(timeout=max(0.0, wake_s))()
+
+    def _tell_lost(self, key: Key, reason: str) -> None:
+        self._losses.told(key, steady_s())
+        _tell(lost=_named(key), reason=reason)
+
+    def _kill_engine(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None and (look := look_at(engine[0])) is not None and look.start == engine[1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(engine[0], signal.SIGKILL)
+            _note(f"the worker did not hear that a claim is lost; its engine, process {engine[0]}, is killed")
 
     def _read(self) -> None:
         for line in sys.stdin.buffer:
@@ -211,6 +242,13 @@ class _Process:
             self._keeper.hold(_key(words["hold"]), words["deadline"])
         elif "drop" in words:
             self._keeper.drop(_key(words["drop"]))
+            self._losses.acknowledged(_key(words["drop"]))
+        elif "heard" in words:
+            self._losses.acknowledged(_key(words["heard"]))
+        elif "engine" in words:
+            engine = words["engine"]
+            look = None if engine is None else look_at(engine)
+            self._engine = None if look is None else (engine, look.start)
         elif "beat" in words:
             self._keeper.beat(words["beat"])
             _tell(heard=words["beat"])
@@ -223,8 +261,7 @@ class _Process:
             try:
                 held = self._client.renew_many(claims, lease_s=self._lease_s)
             except SkuldError as error:
-                sys.stderr.write(f"{len(keys)} claims not renewed: {error}\n")
-                sys.stderr.flush()
+                _note(f"{len(keys)} claims not renewed: {error}")
                 self._inbox.put(partial(self._keeper.unanswered, steady_s(), keys))
             else:
                 self._inbox.put(partial(self._judge, sent, dict(zip(keys, held, strict=True))))
@@ -237,8 +274,21 @@ class _Process:
         for key, deadline in extended.items():
             _tell(extended=_named(key), deadline=deadline)
         for key in lost:
-            _tell(lost=_named(key), reason="the cluster says it is lost: its lease ended, it was released, or"
-                                           " the task was completed")
+            self._tell_lost(key, "the cluster says it is lost: its lease ended, it was released, or the task was"
+                                 " completed")
+
+
+def look_at(process_id: int) -> Look | None:
+    """What the kernel says of a process; None when it is gone, and where nothing can be said."""
+    try:
+        return parse_stat(Path(f"/proc/{process_id}/stat").read_text(errors="replace"))
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _note(words: str) -> None:
+    sys.stderr.write(f"{words}\n")
+    sys.stderr.flush()
 
 
 def _tell(**words: Any) -> None:

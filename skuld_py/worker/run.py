@@ -45,6 +45,10 @@ class Engine(Protocol):
     def stop(self, grace_s: float) -> None:
         """End, and everything that runs in it."""
 
+    @property
+    def process_id(self) -> int | None:
+        """The process that runs its jobs, None where there is none of its own: to be killed with all of them."""
+
     def is_alive(self) -> bool:
         """Whether it answers; gives up soon."""
 

@@ -60,6 +60,14 @@ class SparkEngine:
         """End the JVM."""
         self._runtime.stop(grace_s)
 
+    @property
+    def process_id(self) -> int | None:
+        """The JVM's."""
+        try:
+            return self._runtime.process_id
+        except Refused:
+            return None
+
     def is_alive(self) -> bool:
         """Whether the JVM answers within five seconds."""
         return self._runtime.is_alive()

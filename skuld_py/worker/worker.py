@@ -362,6 +362,7 @@ class Worker:
 
     def _on_engine_ready(self, took_s: float) -> None:
         self._report(f"ready in {took_s:.1f} s: {self._engine.describe()}")
+        self._renewer.watch(self._engine.process_id)
         self._heart.resume()
         self._admit()
 

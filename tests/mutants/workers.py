@@ -12,6 +12,7 @@ ALONE = BLAME + "test_an_accused_task_runs_alone"
 FAULT = BLAME + "test_the_first_death_is_nobodys_fault_and_that_of_an_accused_one_its_own"
 ACCUSED = BLAME + "test_a_task_is_accused_until_it_ends_by_itself"
 ESCAPED = "tests/worker/test_escapees.py::"
+VITALS = "tests/worker/test_vitals.py::"
 FINAL = script("a failure that is final leaves a task dead with attempts left until it is revived")
 NEWEST = LOGS + "test_what_a_task_says_is_kept_in_order_and_bounded_and_the_newest_is_there"
 FULL = LOGS + "test_a_log_that_is_full_goes_on_to_grow_with_the_logarithm_of_the_time"
@@ -57,6 +58,24 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("swept-for-ever", "an engine whose jobs do not end is not replaced", "Sweep.look",
            "False if now >= self._until else None", "None", "W1",
            ESCAPED + "test_what_does_not_end_in_five_seconds_is_not_proven", seeds=0),
+    mutant("stopped-is-alive", "leases are renewed for a worker that is stopped", "Vitals.may_hold",
+           "not self._is_stopped and ", "", "W1",
+           VITALS + "test_a_worker_that_is_stopped_holds_nothing_until_it_goes_on[T]", seeds=0),
+    mutant("silent-is-stuck", "a task that holds the interpreter's lock loses its worker's claims", "Vitals.seen",
+           "        if self._cpu is not None and look.cpu > self._cpu:\n", "        if False:\n", "W1",
+           VITALS + "test_a_worker_that_works_lives_though_it_says_nothing", seeds=0),
+    mutant("stuck-is-alive", "a worker that does nothing any more keeps its claims", "Vitals.seen",
+           "look.cpu > self._cpu:", "look.cpu >= self._cpu:", "W1",
+           VITALS + "test_a_worker_that_neither_speaks_nor_works_is_stuck_after_60_s", seeds=0),
+    mutant("loss-unheard", "an engine runs on for a worker that hears of no loss", "Losses.take_overdue",
+           "        if at is None or now < at:\n", "        if True:\n", "W1",
+           VITALS + "test_a_loss_that_nobody_heard_is_overdue_once", seeds=0),
+    mutant("loss-heard-in-vain", "the engine of a worker that heard of a loss is killed", "Losses.acknowledged",
+           "        self._told.pop(key, None)\n", "        pass\n", "W1",
+           VITALS + "test_a_loss_is_to_be_acknowledged_within_a_second", seeds=0),
+    mutant("loss-told-anew", "a loss that is told again has a second more", "Losses.told",
+           "self._told.setdefault(key, now)", "self._told[key] = now", "W1",
+           VITALS + "test_a_loss_that_nobody_heard_is_overdue_once", seeds=0),
     mutant("final-is-forgotten", "a task that no attempt can cure is tried again and again", "judge_conclusions",
            "            if is_final and kind == FAILED:\n", "            if False:\n", "C16", FINAL,
            seeds=0),

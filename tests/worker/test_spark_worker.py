@@ -299,6 +299,24 @@ def test_a_spawned_thread_is_the_tasks(
     assert json.loads(client.get(task).result or b"") == [3, True]
 
 
+def test_nothing_of_a_lost_claim_runs_on_while_its_worker_is_stopped(
+    worker: subprocess.Popen[bytes], jvm: psutil.Process, client: Client, tmp_path: Path, eventually: Eventually
+) -> None:
+    held = Held(tmp_path / "pipe")
+    task = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
+    assert held.is_running.wait(60)
+
+    worker.send_signal(signal.SIGSTOP)
+    try:
+        assert held.has_gone.wait(40), "the job would have gone on for a minute"
+        assert not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE
+    finally:
+        worker.send_signal(signal.SIGCONT)
+
+    eventually(is_completed(client, task))
+    assert client.get(task).result == b"2"
+
+
 def test_a_killed_jvm_is_replaced_and_its_task_done_again(
     jvm: psutil.Process, client: Client, tmp_path: Path, eventually: Eventually
 ) -> None:

@@ -57,6 +57,10 @@ class FakeEngine:
     def stop(self, grace_s: float) -> None:
         self.has_ended = True
 
+    @property
+    def process_id(self) -> int | None:
+        return None
+
     def is_alive(self) -> bool:
         return not (self.is_frozen or self.has_ended)
 
