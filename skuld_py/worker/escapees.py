@@ -17,7 +17,8 @@ from collections.abc import Iterable
 
 import attrs
 
-SWEEP_S = 5.0
+SWEEP_S = 10.0
+"""Long enough for a busy machine: Spark tells of a job's end a while later."""
 LOOK_S = 0.1
 QUIET_LOOKS = 3
 

@@ -53,6 +53,11 @@ class LeaseKeeper:
         self._leases: dict[Key, _Lease] = {}
         self._is_asking = False
 
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The claims."""
+        return tuple(self._leases)
+
     def __len__(self) -> int:
         return len(self._leases)
 

@@ -60,6 +60,7 @@ class TaskFunction(Protocol[P, R_co]):
 
     task_name: str
     task_options: Options
+    task_timeout_s: float | None
 
     def __call__(self, spark: Any, context: TaskContext, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run it here and now."""
@@ -104,20 +105,24 @@ def task(function: Plain[P, R], /) -> TaskFunction[P, R]: ...
 
 
 @overload
-def task(*, name: str | None = None, **options: Unpack[Options]
+def task(*, name: str | None = None, timeout_s: float | None = None, **options: Unpack[Options]
          ) -> Callable[[Plain[P, R]], TaskFunction[P, R]]: ...
 
 
 def task(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
-         **options: Unpack[Options]) -> Any:
-    """Register a module-level function ``fn(spark, context, ...)`` as something tasks may name. The options are
-    what ``send`` enqueues with: those of ``Client.enqueue``, the queue among them."""
+         timeout_s: float | None = None, **options: Unpack[Options]) -> Any:
+    """Register a module-level function ``fn(spark, context, ...)`` as something tasks may name. An attempt that
+    runs for longer than ``timeout_s`` has failed. The options are what ``send`` enqueues with: those of
+    ``Client.enqueue``, the queue among them."""
     check_options(options)
+    if timeout_s is not None and not 0 < timeout_s < float("inf"):
+        raise Refused("bad_option", f"timeout_s: {timeout_s!r}; a number of seconds above 0 is wanted, or None for"
+                      " no limit")
     if "id" in options:
         raise Refused("bad_option", "id: an id names one task; give it to the call, send_with(id=...)")
     if function is None:
-        return lambda given: _register(given, name, options)
-    return _register(function, name, options)
+        return lambda given: _register(given, name, options, timeout_s)
+    return _register(function, name, options, timeout_s)
 
 
 def lookup(name: str) -> Callable[..., Any]:
@@ -173,7 +178,8 @@ def function_of(call: Call) -> Callable[..., Any]:
     return function
 
 
-def _register(function: Callable[..., Any], name: str | None, options: Options) -> Callable[..., Any]:
+def _register(function: Callable[..., Any], name: str | None, options: Options,
+              timeout_s: float | None) -> Callable[..., Any]:
     if not inspect.isfunction(function) or "." in function.__qualname__:
         raise Refused("bad_task", f"{getattr(function, '__qualname__', function)!r} is no function at the top"
                       " of a module; a worker could not find it again")
@@ -203,7 +209,7 @@ def _register(function: Callable[..., Any], name: str | None, options: Options) 
         return sender(name, call, client, options, overrides)
 
     vars(function).update(task_name=name, task_options=options, call=call, step=step, send_with=send_with,
-                          send=send_with())
+                          send=send_with(), task_timeout_s=timeout_s)
     return function
 
 

@@ -41,7 +41,7 @@ from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
 from skuld_py.model import ids, proofs
 from skuld_py.worker.lease import Key, LeaseKeeper
-from skuld_py.worker.vitals import Look, Losses, parse_stat
+from skuld_py.worker.vitals import TIMEOUT, Look, Losses, Overruns, parse_stat
 
 STALL_S = 60.0
 LOOK_S = 1.0
@@ -64,6 +64,7 @@ class Renewer:
         self._on_extended = on_extended
         self._on_cancelled = on_cancelled
         self._held: dict[Key, float] = {}
+        self._limits: dict[Key, float] = {}
         self._engine: int | None = None
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
@@ -92,6 +93,12 @@ class Renewer:
             self._held[key] = deadline
             self._say({"hold": _named(key), "deadline": deadline})
 
+    def limit(self, key: Key, at: float) -> None:
+        """A claim may run until then, by the steady clock."""
+        with self._lock:
+            self._limits[key] = at
+            self._say({"limit": _named(key), "at": at})
+
     def watch(self, engine: int | None) -> None:
         """This process runs the claims' jobs from now on."""
         with self._lock:
@@ -101,6 +108,7 @@ class Renewer:
     def drop(self, key: Key) -> None:
         """A claim is over."""
         with self._lock:
+            self._limits.pop(key, None)
             if self._held.pop(key, None) is not None:
                 self._say({"drop": _named(key)})
 
@@ -132,6 +140,8 @@ class Renewer:
         self._say({"engine": self._engine})
         for key, deadline in self._held.items():
             self._say({"hold": _named(key), "deadline": deadline})
+        for key, at in self._limits.items():
+            self._say({"limit": _named(key), "at": at})
 
     def _say(self, words: dict[str, Any]) -> None:
         """Write one line, whole or not at all (it fits into PIPE_BUF); a child that does not read is ended."""
@@ -176,6 +186,7 @@ class Renewer:
             key = _key(words["lost"])
             with self._lock:
                 self._say({"heard": words["lost"]})
+                self._limits.pop(key, None)
                 if self._held.pop(key, None) is None:
                     return
             self._on_lost(key, words["reason"])
@@ -195,7 +206,9 @@ class _Process:
     def __init__(self, nodes: list[str], lease_s: float, stall_s: float) -> None:
         self._lease_s = lease_s
         self._keeper = LeaseKeeper(lease_s, stall_s, steady_s())
+        self._nodes = nodes
         self._losses: Losses[Key] = Losses()
+        self._overruns: Overruns[Key] = Overruns()
         self._engine: tuple[int, int] | None = None
         self._client = Client(nodes, timeout_s=min(5.0, max(0.2, lease_s / 4)))
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -213,7 +226,10 @@ class _Process:
                 self._tell_lost(key, "its lease ended before it could be renewed")
             if step.renew:
                 self._requests.put(step.renew)
+            if over := self._overruns.take(steady_s()):
+                self._end_worker(over)
             if self._losses.take_overdue(steady_s()):
+                _note("the worker did not hear that a claim is lost")
                 self._kill_engine()
             wakes = [at for at in (step.wake_at, self._losses.overdue_at()) if at is not None]
             wake_s = min([LOOK_S, *(at - steady_s() for at in wakes)])
@@ -222,14 +238,28 @@ class _Process:
 
     def _tell_lost(self, key: Key, reason: str) -> None:
         self._losses.told(key, steady_s())
+        self._overruns.drop(key)
         _tell(lost=_named(key), reason=reason)
+
+    def _end_worker(self, over: tuple[Key, ...]) -> None:
+        """The last thing this process does. Without an answer the leases end by themselves."""
+        neighbours = [HeldClaim(*key) for key in self._keeper.keys if key not in over]
+        with contextlib.suppress(SkuldError), Client(self._nodes) as client:
+            words = f"{TIMEOUT}; its worker could not stop it"
+            client.fail_many([HeldClaim(*key) for key in over], [words] * len(over))
+            client.release(*neighbours)
+        _note(f"{len(over)} claims ran for too long and the worker did not end them; it is killed")
+        self._kill_engine()
+        if os.getppid() == self._parent:
+            os.kill(self._parent, signal.SIGKILL)
+        os._exit(0)
 
     def _kill_engine(self) -> None:
         engine, self._engine = self._engine, None
         if engine is not None and (look := look_at(engine[0])) is not None and look.start == engine[1]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(engine[0], signal.SIGKILL)
-            _note(f"the worker did not hear that a claim is lost; its engine, process {engine[0]}, is killed")
+            _note(f"the engine of the worker, process {engine[0]}, is killed")
 
     def _read(self) -> None:
         for line in sys.stdin.buffer:
@@ -243,6 +273,9 @@ class _Process:
         elif "drop" in words:
             self._keeper.drop(_key(words["drop"]))
             self._losses.acknowledged(_key(words["drop"]))
+            self._overruns.drop(_key(words["drop"]))
+        elif "limit" in words:
+            self._overruns.limit(_key(words["limit"]), words["at"])
         elif "heard" in words:
             self._losses.acknowledged(_key(words["heard"]))
         elif "engine" in words:

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import attrs
 
 from skuld_py.client.client import Claim
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.lease import Key
@@ -98,7 +99,7 @@ class Run:
     """A claim, its context and its thread."""
 
     def __init__(self, claim: Claim, context: TaskContext, engine: Engine,
-                 on_end: Callable[[Run, Outcome], None]) -> None:
+                 on_end: Callable[[Run, Outcome], None], on_limit: Callable[[Key, float], None]) -> None:
         self.claim = claim
         self.context = context
         self.key: Key = (claim.id, claim.token, claim.proof)
@@ -108,10 +109,13 @@ class Run:
         self.is_lost = False
         self.deaths: int | None = None
         """How many engines died under it, see ``blame``; None until that is known."""
-        self.has_failed = False
-        """Whether it is given up for a fault of its own."""
+        self.fault: str | None = None
+        """Why it has failed, if it is given up for a fault of its own."""
+        self.timeout_at: float | None = None
+        """By the steady clock, when it has run for too long."""
         self._engine = engine
         self._on_end = on_end
+        self._on_limit = on_limit
         self._thread = threading.Thread(target=self._main, name=f"task {claim.id}", daemon=True)
         self._lock = threading.Lock()
         self._may_be_interrupted = True
@@ -162,8 +166,12 @@ class Run:
         try:
             call = decode_call(self.claim.payload)
             function = function_of(call)
+            timeout_s: float | None = vars(function)["task_timeout_s"]
         except Refused as error:
             return Failed(said(error), error_of(error), is_final=True)
+        if timeout_s is not None:
+            self.timeout_at = steady_s() + timeout_s
+            self._on_limit(self.key, self.timeout_at)
         try:
             value = self._engine.call(spanned(surround(function, call, middleware_added()), call),
                                       self.context, call)

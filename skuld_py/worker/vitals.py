@@ -10,6 +10,9 @@ silences a healthy worker, and all tasks beside it. So the renewer looks at the 
 * A claim that is lost must be acknowledged within ``ACKNOWLEDGED_S``. A worker that does not cannot cancel the
   claim's jobs either; so its engine is to be killed, once.
 
+* A claim that has run for too long is ended by its worker. A worker that has not done so ``OVERRUN_S`` later
+  cannot: then the claim fails, its neighbours are given back, and the worker is ended, with its engine.
+
 The work of a worker whose engine hangs rises too: it notices by itself that the engine is silent, and replaces it.
 """
 
@@ -20,6 +23,8 @@ from typing import Generic, TypeVar
 import attrs
 
 ACKNOWLEDGED_S = 1.0
+OVERRUN_S = 15.0
+TIMEOUT = "timeout: it ran for longer than its function's timeout_s"
 STOPPED = "Tt"
 """States of a process in /proc: stopped by a signal, or by a debugger."""
 
@@ -64,6 +69,28 @@ class Vitals:
     def may_hold(self, now: float) -> bool:
         """Whether its claims may be renewed."""
         return not self._is_stopped and now - self._alive_at < self._stall_s
+
+
+class Overruns(Generic[K]):
+    """Claims that ran for too long, and whose worker has not ended them in ``OVERRUN_S`` more: it cannot."""
+
+    def __init__(self) -> None:
+        self._limits: dict[K, float] = {}
+
+    def limit(self, key: K, at: float) -> None:
+        """This claim may run until then."""
+        self._limits[key] = at
+
+    def drop(self, key: K) -> None:
+        """The claim is over."""
+        self._limits.pop(key, None)
+
+    def take(self, now: float) -> tuple[K, ...]:
+        """Those for which the worker must be ended; each is said once."""
+        over = tuple(key for key, at in self._limits.items() if now >= at + OVERRUN_S)
+        for key in over:
+            del self._limits[key]
+        return over
 
 
 class Losses(Generic[K]):

@@ -48,9 +48,11 @@ from skuld_py.worker.renewer import STALL_S, Renewer
 from skuld_py.worker.run import Engine, Failed, Outcome, Returned, Run
 from skuld_py.worker.scribe import Scribe
 from skuld_py.worker.spark_conf import py_files_here
+from skuld_py.worker.vitals import TIMEOUT
 
 SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
 STOP_S = 5.0
+LOOK_S = 1.0
 WORDS_CHARS_MAX = 200
 
 _log = logging.getLogger(__name__)
@@ -125,15 +127,18 @@ class Worker:
 
     def _turn(self) -> None:
         """One event, or none in time; then what the clock says."""
-        times = [run.context.deadline for run in self._running.values()]
+        times = [steady_s() + LOOK_S, *(run.context.deadline for run in self._running.values())]
         if self._stop_at is not None:
             times.append(self._stop_at)
         with contextlib.suppress(queue.Empty):
-            self._inbox.get(timeout=max(0.0, min(times, default=steady_s() + 1) - steady_s()))()
+            self._inbox.get(timeout=max(0.0, min(times) - steady_s()))()
         now = steady_s()
         for run in list(self._running.values()):
             if run.context.deadline <= now:
                 self._lose(run, "its lease ended")
+            elif run.timeout_at is not None and run.timeout_at <= now and run.given_up is None:
+                run.fault = TIMEOUT
+                self._give_up(run, TIMEOUT)
         if self._stop_at is not None and now >= self._stop_at:
             self._stop_at = now + STOP_S
             for run in list(self._running.values()):
@@ -202,7 +207,7 @@ class Worker:
                 self._lose(older, "the task was claimed again")
             context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get,
                                   self._reading.results_of, headers=claim.headers)
-            run = Run(claim, context, self._engine, partial(self._post, self._on_end))
+            run = Run(claim, context, self._engine, partial(self._post, self._on_end), self._renewer.limit)
             self._renewer.hold(run.key, claim.deadline)
             if self._stop_at is not None:
                 self._write_release(run, "the worker stops")
@@ -326,12 +331,12 @@ class Worker:
         if isinstance(outcome, Failed) and not outcome.is_engine_alive and run.given_up is None:
             self._condemn(run, "ended")
             self._on_engine_death("ended", self._ignition.generation)
-        if run.given_up is not None and not run.has_failed:
+        if run.given_up is not None and run.fault is None:
             self._write_release(run, run.given_up)
             return
         self._writing[run.key] = run
-        if run.given_up is not None:
-            outcome = _failed(f"{run.given_up}, as it did when this task ran before; this time it ran alone")
+        if run.fault is not None:
+            outcome = _failed(run.fault)
         if isinstance(outcome, Returned):
             self._scribe.complete(run, outcome.result)
             return
@@ -399,7 +404,9 @@ class Worker:
     def _condemn(self, run: Run, what: str) -> None:
         """The engine died under this task."""
         judged = verdict(bool(run.deaths), what)
-        run.given_up, run.has_failed = judged.words, judged.has_failed
+        run.given_up = judged.words
+        if judged.has_failed:
+            run.fault = f"{judged.words}, as it did when this task ran before; this time it ran alone"
         run.context.journal.engine_died(what, time.time_ns() // 1_000_000)
         run.context.lose(judged.words)
 

@@ -13,6 +13,7 @@ FAULT = BLAME + "test_the_first_death_is_nobodys_fault_and_that_of_an_accused_on
 ACCUSED = BLAME + "test_a_task_is_accused_until_it_ends_by_itself"
 ESCAPED = "tests/worker/test_escapees.py::"
 VITALS = "tests/worker/test_vitals.py::"
+OVERRUN = VITALS + "test_a_worker_that_does_not_end_what_runs_for_too_long_is_to_be_ended_for_it_once"
 FINAL = script("a failure that is final leaves a task dead with attempts left until it is revived")
 NEWEST = LOGS + "test_what_a_task_says_is_kept_in_order_and_bounded_and_the_newest_is_there"
 FULL = LOGS + "test_a_log_that_is_full_goes_on_to_grow_with_the_logarithm_of_the_time"
@@ -57,7 +58,7 @@ MUTANTS: tuple[Mutant, ...] = (
            ESCAPED + "test_a_thread_between_two_jobs_is_not_taken_for_quiet", seeds=0),
     mutant("swept-for-ever", "an engine whose jobs do not end is not replaced", "Sweep.look",
            "False if now >= self._until else None", "None", "W1",
-           ESCAPED + "test_what_does_not_end_in_five_seconds_is_not_proven", seeds=0),
+           ESCAPED + "test_what_does_not_end_in_ten_seconds_is_not_proven", seeds=0),
     mutant("stopped-is-alive", "leases are renewed for a worker that is stopped", "Vitals.may_hold",
            "not self._is_stopped and ", "", "W1",
            VITALS + "test_a_worker_that_is_stopped_holds_nothing_until_it_goes_on[T]", seeds=0),
@@ -76,6 +77,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("loss-told-anew", "a loss that is told again has a second more", "Losses.told",
            "self._told.setdefault(key, now)", "self._told[key] = now", "W1",
            VITALS + "test_a_loss_that_nobody_heard_is_overdue_once", seeds=0),
+    mutant("overrun-for-ever", "a task that its worker cannot stop runs for ever", "Overruns.take",
+           "now >= at + OVERRUN_S", "False", "W1", OVERRUN, seeds=0),
+    mutant("overrun-after-the-end", "a worker is ended for a claim that is over", "Overruns.drop",
+           "        self._limits.pop(key, None)\n", "        pass\n", "W1", OVERRUN, seeds=0),
     mutant("final-is-forgotten", "a task that no attempt can cure is tried again and again", "judge_conclusions",
            "            if is_final and kind == FAILED:\n", "            if False:\n", "C16", FINAL,
            seeds=0),

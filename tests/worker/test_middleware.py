@@ -109,7 +109,7 @@ def test_a_worker_runs_a_task_inside_those_added(monkeypatch: pytest.MonkeyPatch
                           claim.clock)
     engine: Any = Direct()
 
-    assert Run(claim, context, engine, lambda *_: None)._outcome() == Returned(b"8")
+    assert Run(claim, context, engine, lambda *_: None, lambda *_: None)._outcome() == Returned(b"8")
     assert notes == ["a before [4]", "a after 8"]
 
 

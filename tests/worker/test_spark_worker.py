@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
 Eventually = Callable[[Callable[[], bool]], None]
 HoldersName = Callable[[TaskId], ClaimName]
-STALL_S = 15
+STALL_S, START_S = 15, 300
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 # `square` runs a small job and says how far it is. `hold` runs a job that says through a pipe that it runs, and
@@ -111,6 +112,11 @@ def spread(spark, context):
     return context.spawn(rows).result()
 
 
+@skuld_py.task(timeout_s=3)
+def grab(spark, context):
+    return sum(range(1 << 60))
+
+
 @skuld_py.task
 def kill(spark, context):
     spark._jvm.java.lang.Runtime.getRuntime().halt(137)
@@ -171,7 +177,10 @@ def jvm_of(worker: subprocess.Popen[bytes]) -> psutil.Process:
 @pytest.fixture
 def jvm(worker: subprocess.Popen[bytes], client: Client, eventually: Eventually) -> psutil.Process:
     """The JVM of a worker that is ready."""
-    eventually(is_completed(client, client.enqueue("jobs", call("square", 1))))
+    task = client.enqueue("jobs", call("square", 1))
+    with contextlib.suppress(AssertionError):
+        eventually(is_completed(client, task))  # a JVM may take minutes on a busy machine
+    eventually(is_completed(client, task))
     return jvm_of(worker)
 
 
@@ -185,7 +194,7 @@ def outcomes(client: Client, task: TaskId) -> list[str]:
 
 @pytest.mark.smoke
 def test_a_task_runs_and_its_log_tells_how_far_it_came(
-    worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
+    jvm: psutil.Process, client: Client, eventually: Eventually
 ) -> None:
     task = client.enqueue("jobs", call("square", 1_000))
 
@@ -377,3 +386,33 @@ def test_sigterm_drains_releases_and_leaves_no_process(
     assert not client.get(long).is_completed
     assert all(claim.is_released for claim in client.get(later).claims)
     assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
+def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_its_neighbour_is_done(
+    cluster: LocalCluster, app: Path, client: Client, tmp_path: Path, eventually: Eventually
+) -> None:
+    held = Held(tmp_path / "pipe")
+    neighbour = client.enqueue("grabbed", call("hold", str(tmp_path / "pipe")))
+
+    def start() -> subprocess.Popen[bytes]:
+        return cluster.start_worker("grabbed", "spark_app", "--lease", "5s", working_directory=app,
+                                    environment=QUICK_JAVA)
+    first = start()
+    try:
+        assert held.is_running.wait(START_S)
+        grabber = client.enqueue("grabbed", call("grab"), retry=Retry(1))
+        eventually(lambda: client.get(grabber).state == "dead")
+        assert first.wait(30) == -signal.SIGKILL
+    finally:
+        first.kill()
+        first.wait()
+    assert (client.get(grabber).error or b"").startswith(b"timeout")
+    assert outcomes(client, neighbour)[0] == "released"
+    second = start()
+    try:
+        assert held.has_gone.wait(START_S)
+        eventually(is_completed(client, neighbour))
+    finally:
+        second.kill()
+        second.wait()
+    assert client.get(neighbour).result == b"2"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from skuld_py.worker.lease import LeaseKeeper
-from skuld_py.worker.vitals import Look, Losses, Vitals, parse_stat
+from skuld_py.worker.vitals import OVERRUN_S, Look, Losses, Overruns, Vitals, parse_stat
 
 
 def look(state: str = "S", cpu: int = 100) -> Look:
@@ -85,6 +85,18 @@ def test_a_loss_that_nobody_heard_is_overdue_once() -> None:
 
     assert losses.take_overdue(11.0)
     assert not losses.take_overdue(12.0)
+
+
+def test_a_worker_that_does_not_end_what_runs_for_too_long_is_to_be_ended_for_it_once() -> None:
+    overruns = Overruns[str]()
+    overruns.limit("a", 10.0)
+    overruns.limit("b", 10.5)
+    overruns.limit("c", 99.0)
+    overruns.drop("b")
+
+    assert overruns.take(10.0 + OVERRUN_S - 0.1) == ()
+    assert overruns.take(11.0 + OVERRUN_S) == ("a",)
+    assert overruns.take(12.0 + OVERRUN_S) == ()
 
 
 def test_the_kernels_words_are_read_whatever_the_programs_name() -> None:

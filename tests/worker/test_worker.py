@@ -158,6 +158,12 @@ def stand_by(engine: FakeEngine, context: TaskContext) -> int:
     return engine.starts
 
 
+@skuld_py.task(name="test.never_end", timeout_s=0.5)
+def never_end(engine: FakeEngine, context: TaskContext) -> None:
+    while True:
+        time.sleep(0.01)
+
+
 @skuld_py.task(name="test.give_object")
 def give_object(engine: FakeEngine, context: TaskContext) -> object:
     return object()
@@ -438,6 +444,19 @@ def test_a_task_that_kills_its_engine_fails_and_its_neighbour_is_done(
                                                                     for task in (dead, done))]
     assert {running.engine.beside[name] for name in alone} == {1}
     eventually(is_completed(client, client.enqueue(queue, add.call(1, 1))))
+
+
+def test_a_task_that_runs_for_too_long_has_failed(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    task = client.enqueue(queue, never_end.call(), retry=Retry(1))
+    running = start()
+
+    eventually(lambda: client.get(task).state == "dead")
+
+    claim, = client.get(task).claims
+    assert claim.outcome == "failed" and (claim.error or b"").startswith(b"timeout: it ran for longer")
+    assert running.engine.cancelled == [f"{task}:{claim.token}"]
 
 
 @pytest.mark.slow
