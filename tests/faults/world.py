@@ -40,8 +40,8 @@ from skuld_py.simulation.checkers.evidence import Finding
 
 CLEAN_S = 4.0
 SETTLE_S = 60.0
-"""Leases, sessions, elections and a few rounds of exchanges are seconds each; 26 s was the longest seen. A run that
-goes on for a while has half of that besides, for it leaves more to fill, read and compare."""
+"""Leases, sessions, elections and a few rounds of exchanges are seconds each; 26 s was the longest seen. A run
+that goes on for a while has half of that besides, for it leaves more to fill, read and compare."""
 FAILOVER_S, BACK_S = 90.0, 300.0
 """For others to lead; and for a node to lead again, which takes copying all that it misses."""
 LOOK_S, WATCH_S = 0.5, 0.1
