@@ -211,7 +211,7 @@ def test_a_cluster_goes_up_and_down_and_up_again_under_load(
     assert before == [{"protocol": RULES, "nods": 0}] * 3, "the newer message and field travel to nobody"
     assert all(told["protocol"] == NEXT and told["nods"] for told in after), "all know them, so they travel"
     in_doubt = [error for error in load.errors if error.code == "uncertain"]
-    assert [str(error) for error in load.errors if error not in in_doubt] == [], "no call is left without an answer"
+    assert [str(error) for error in load.errors if error not in in_doubt] == [], "each is answered"
     assert len(in_doubt) <= STOPS, "a leader that goes may take its word with it, once"
     _is_refused_now(cluster)
 
