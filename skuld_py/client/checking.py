@@ -128,6 +128,13 @@ def as_w(w: object) -> int | None:
     return w
 
 
+def as_flag(field: str, value: object) -> bool:
+    """True or False, and nothing that only counts as such."""
+    if type(value) is not bool:
+        raise Refused("bad_option", f"{field}: True or False wanted, not {value!r:.80}", field=field)
+    return value
+
+
 def as_seq(field: str, value: object) -> int:
     """A number of facts."""
     if type(value) is not int or not 0 <= value <= U63_MAX:

@@ -46,7 +46,7 @@ class Concluding(Reading):
         other attempt could succeed. Raises ``Fenced`` when the claim is lost.
         """
         delay_ms, entry = _pause("retry_in_s", retry_in_s), checking.as_entry("error", error)
-        key = checking.as_claim(claim)
+        key, final = checking.as_claim(claim), checking.as_flag("final", final)
 
         def together(items: Sequence[tuple[ClaimKey, bytes]]) -> Work[Sequence[int | SkuldError | None]]:
             return one_by_one(items, lambda part: _conclude(FAILED, delay_ms, part, final))
@@ -56,7 +56,7 @@ class Concluding(Reading):
     def fail_many(self, claims: Sequence[ClaimKey], errors: Sequence[bytes | str] | None = None, *,
                   retry_in_s: float | None = None, final: bool = False) -> Work[list[bool | None]]:
         """Fail many claims; says of each whether it was still held. None: unknown, try again."""
-        delay_ms = _pause("retry_in_s", retry_in_s)
+        delay_ms, final = _pause("retry_in_s", retry_in_s), checking.as_flag("final", final)
         ends = yield from _conclude(FAILED, delay_ms, with_entries("errors", claims, errors), final)
         return [None if end_ms is None else bool(end_ms) for end_ms in ends]
 

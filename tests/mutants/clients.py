@@ -176,7 +176,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "tests/client/test_pursuit.py::test_members_come_and_go_and_those_that_were_given_stay", seeds=0),
     mutant("silent-nodes-asked-as-often", "nodes that cannot keep up are asked again all the time",
            "pursuit.pursue",
-           "            patience_s *= 2\n", "", "A2",
+           "patience_s *= 1 if heard.is_cut else 2", "patience_s *= 1", "A2",
            "tests/client/test_pursuit.py::test_it_is_asked_ever_more_seldom", seeds=0),
     mutant("reads-in-doubt", "a read that was refused is said to be uncertain", "pursuit.pursue",
            "(not is_reading and (answer is None or not answer.is_definite))",
@@ -188,7 +188,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "A2", "tests/client/test_pursuit.py::test_what_was_refused_is_not_asked_again_too_late_for_an_answer",
            seeds=0),
     mutant("busy-nodes-asked-as-often", "nodes that are busy are asked again all the time", "pursuit.pursue",
-           "            pause_s = min(2 * pause_s, BUSY_S if answer.code == \"busy\" else PAUSE_S)\n", "", "A2",
+           "            pause_s = min(2 * pause_s, BUSY_S if answer is None or answer.code == \"busy\" else"
+           " PAUSE_S)\n", "", "A2",
            "tests/client/test_pursuit.py::test_it_is_asked_ever_more_seldom", seeds=0),
     mutant("doubt-forgotten", "who asks again believes a refusal of what he asked for before", "pursuit.pursue",
            "            return doubted(answer) if is_in_doubt and doubted is not None else answer\n",

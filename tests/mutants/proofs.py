@@ -80,7 +80,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "                del self._given[next(iter(self._given))]\n", "                pass\n", "A3", AGAIN,
            seeds=0),
     mutant("unproven-taken", "a claim without a proof is taken for granted", "Notary.check",
-           "excused = b\"\" if self.demands(now_ms) else NO_PROOF", "excused = NO_PROOF", "C22", NEVER),
+           "b\"\" if self.demands(now_ms) else NO_PROOF", "NO_PROOF", "C22", NEVER),
     mutant("no-proofs-no-check", "a request without proofs is not looked at", "Notary.check",
            "if not self._newest or not (proofs or self.demands(now_ms)):",
            "if not self._newest or not proofs:",

@@ -22,7 +22,7 @@ from node.script import all_scripts
 from skuld_py.simulation.small.scenarios import PAIRS
 
 MUTANTS_MIN = 100
-RULES = re.compile(r"[DCOVAXL]\d+")
+RULES = re.compile(r"[DCOVAXLW]\d+")
 
 SIMULATOR = '''
 import argparse, sys, time

@@ -154,10 +154,9 @@ class Registry:
             return _RETRY_S
         except (Refused, KazooException) as problem:
             pause_s = self._patience.fail(time.monotonic())
-            if isinstance(problem, NoAuthError):
-                problem = clusters.denied(self._connection.hosts)
+            named = clusters.denied(self._connection.hosts) if isinstance(problem, NoAuthError) else problem
             _log.error("cannot keep this node registered, trying again in %d s: %s", pause_s,
-                       problem.message if isinstance(problem, Refused) else repr(problem))
+                       named.message if isinstance(named, Refused) else repr(named))
             self._interrupted(Session.LOST)
             if isinstance(problem, Refused):
                 self._withdraw()
