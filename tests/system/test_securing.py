@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from skuld_py import Client, Refused
-from skuld_py.embedded.local import ALL_ROLES, LocalCluster
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.model.roles import CLIENTS
 from system.conftest import await_leaders
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -50,7 +51,7 @@ def test_a_cluster_is_secured_and_keeps_its_tasks_and_claims(cluster: LocalClust
     assert again.returncode == 0 and not json.loads(again.stdout)["has_changed"], again
     assert "give the cluster's key (--cluster-key FILE" in node_without_key(cluster, 0)
 
-    roles = [word for role in ALL_ROLES for word in ("--role", role)]
+    roles = [word for role in CLIENTS for word in ("--role", role)]
     made = skuld(cluster, "keys", "make", "all", *roles, "--to", str(tmp_path / "all.key"), "--cluster",
                  cluster.name, "--cluster-key", str(key))
     assert made.returncode == 0, made
