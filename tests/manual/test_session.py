@@ -127,7 +127,8 @@ def test_the_session_of_the_page_on_operating(place: Place) -> None:
 def test_the_first_steps_of_the_readme(place: Place) -> None:
     app, first_steps = (block.text for block in written.blocks("python") if block.page == "README.md")
     (place.directory / "app.py").write_text(app)
-    dev, = (line.words for line in written.lines() if line.words[:2] == ("skuld", "dev"))
+    dev, = (line.words for line in written.lines()
+            if line.words[:2] == ("skuld", "dev") and line.place.startswith("README.md"))
 
     place.begin("dev", [*SKULD, *dev[1:], "--port", place.here("13000")], "Ctrl-C stops everything")
     shown = place.run(sys.executable, "-c", place.here(first_steps))

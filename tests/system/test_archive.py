@@ -53,7 +53,7 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkRuntime]:
     """One Spark for all commands of a test, which starts when the first needs it."""
-    with spark_store.spark(tmp_path / "spark", "local[2]", QUICK) as runtime:
+    with spark_store.spark(tmp_path / "spark", QUICK) as runtime:
         @contextmanager
         def shared(*_: object) -> Iterator[SparkRuntime]:
             yield runtime
