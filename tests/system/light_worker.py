@@ -66,6 +66,7 @@ class PlainEngine:
         """There is nothing to start."""
 
     restart = start
+    process_id = None
 
     def stop(self, grace_s: float) -> None:
         """There is nothing to stop."""
@@ -80,6 +81,9 @@ class PlainEngine:
         return function(None, context, *call.args, **call.kwargs)
 
     def cancel(self, name: str) -> bool:
+        return True
+
+    def is_swept(self) -> bool:
         return True
 
     def counts(self, name: str) -> dict[str, Any] | None:
