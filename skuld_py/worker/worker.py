@@ -9,9 +9,9 @@ Invariants:
   clock) is marked first, then its Spark jobs are cancelled, then its thread is told; it is never completed.
 * A cancellation that the engine does not confirm is made sure of by replacing the engine.
 * When the engine dies, the tasks in it are given back at once, and run alone when they are claimed again; one that
-  ran alone has failed (``blame``). A task that fails by
-  itself is failed with its error: its retry policy says whether and when it is tried again, not the worker. Only
-  of what no attempt can cure, a call or a result that is none, the worker says that it is final.
+  ran alone has failed (``blame``).
+* A task that fails by itself is failed with its error: its retry policy says whether and when it is tried again.
+  The worker says only of what no attempt can cure, a call or a result that is none, that it is final.
 * The first SIGTERM or SIGINT stops claiming; running tasks may end within the grace; those that do not are
   cancelled and released. The second one stops at once.
 """
