@@ -7,6 +7,7 @@ from mutants.mutant import Mutant, mutant
 EVALUATOR = "tests/partition/test_evaluator.py"
 ELECTIONS = "tests/partition/test_election.py::"
 STOPPING = "tests/node/test_stopping.py::"
+CLAIMING = "tests/node/test_claiming.py::"
 PROCESS = "tests/node/test_process.py::"
 LIVES = "tests/cluster/test_next_lives.py::"
 LOOP, FAREWELL = "tests/runtime/test_loop.py::", "tests/runtime/test_transport.py::"
@@ -84,6 +85,9 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("leaver-keeps-claims-waiting", "claims wait at a node that is gone", "Node.hand_over",
            "        self._parked.dismiss(now_ms)\n", "", "A2",
            STOPPING + "test_clients_are_sent_to_other_nodes_those_that_wait_too", seeds=0),
+    mutant("leaver-not-waited-for", "each claim that a leaver was asked for is in doubt", "Delegation.on_gone",
+           "min(self._patience_ends_ms, now_ms + self._claim.view.timing.resend_ms)", "now_ms", "A2",
+           CLAIMING + "test_what_a_peer_says_that_has_just_left_counts", seeds=0),
     mutant("stop-amid-a-commit", "the simulated process ends between its turn and its commit", "Process._depart",
            "        if self._is_busy:\n            self._call_later(1, self._depart)\n            return\n", "",
            "D7",

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from node.machines import Machines
+from skuld_py.config import DEFAULT_TIMING
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
@@ -158,7 +159,7 @@ def test_a_leader_that_cannot_answer_for_its_size_leaves_a_claim_in_doubt_and_en
     assert refused(machines, b"w") == [("uncertain", False)]
 
 
-def test_a_claim_goes_on_at_once_when_the_peer_it_asks_is_gone(machines: Machines) -> None:
+def test_a_claim_goes_on_soon_when_the_peer_it_asks_is_gone(machines: Machines) -> None:
     asker, deaf = machines.names[:2]
     machines.is_deaf = deaf
     machines.ask(asker, m.Claim(2, "q", 5, 60_000, 0, "me"))
@@ -166,9 +167,20 @@ def test_a_claim_goes_on_at_once_when_the_peer_it_asks_is_gone(machines: Machine
     assert machines.answers_to(b"client") == []
 
     machines.give(asker, MembersChanged(tuple(member for member in machines.members if member.name != deaf)))
-    machines.pass_time(100)
+    machines.pass_time(DEFAULT_TIMING.resend_ms + 100)
 
     assert refused(machines, b"client") == [("uncertain", False)]
+
+
+def test_what_a_peer_says_that_has_just_left_counts() -> None:
+    """One that leaves cleanly answers what it was asked before; each such claim used to be in doubt."""
+    machines = Machines(partitions=1)
+    leader, other = lead_alone(machines)
+    machines.ask(other, m.Claim(2, "q", 1, 60_000, 0, "w"), b"w")
+    machines.give(other, MembersChanged(tuple(member for member in machines.members if member.name != leader)))
+    machines.pass_time(100)
+
+    assert [len(answer.batches) for answer in machines.answers_to(b"w") if isinstance(answer, m.Claimed)] == [1]
 
 
 def test_a_claim_answered_twice_is_not_given_back(machines: Machines) -> None:

@@ -125,9 +125,11 @@ class Delegation(Operation):
         self.on_reply(now_ms, peer, message)
 
     def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
-        """The peer is no member any more: it will not answer."""
+        """The peer is no member any more: it is waited for a moment only. One that left cleanly answers for as long
+        what it was asked before; else each claim that it served would be in doubt."""
         if self.peer in gone and self._claim.current is self:
-            self._claim.go_on(now_ms)
+            self._patience_ends_ms = min(self._patience_ends_ms, now_ms + self._claim.view.timing.resend_ms)
+            self.operations.timers.set(self._patience_ends_ms, self)
 
     def on_timer(self, now_ms: int) -> None:
         """Let the claim go on without this peer; at the deadline, stop listening. Forget its hint; it may give it
