@@ -12,7 +12,8 @@ is a class here, not xdist's groups by mark, for pytest 9.2 ignores those in sil
 What takes long comes first, so that no process is left alone with it in the end.
 
 The tests of every day are those not marked ``slow``, and of each adapter one that is, marked ``smoke``. That there
-are others is told at the end, by pytest's own count too, which xdist would keep to itself.
+are others is told at the end, by pytest's own count too, which xdist would keep to itself. ``scripts/test --slow``
+are those others, and what hypothesis draws, with as many examples as it wants.
 """
 
 from __future__ import annotations
@@ -106,4 +107,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     count = config.stash.get(LEFT_OUT, 0)
     if count and "slow" in config.option.markexpr:
         terminalreporter.stats.setdefault("deselected", [SimpleNamespace() for _ in range(count)])
-        terminalreporter.write_line(f"{count} slow tests were left out; scripts/test --all runs them, too.")
+        terminalreporter.write_line(f"{count} tests were left out; scripts/test --all runs them, too.")

@@ -12,14 +12,16 @@ from random import Random
 import pytest
 
 from simulation.planted import half
+from skuld_py.model.document import Document
 from skuld_py.partition.leadership import quorum
 from skuld_py.simulation import __main__ as command
 from skuld_py.simulation.small import log
-from skuld_py.simulation.small.run import run
-from skuld_py.simulation.small.scenarios import FOCUSES, PAIRS, SCENARIOS
+from skuld_py.simulation.small.run import Story, run
+from skuld_py.simulation.small.scenarios import FOCUSES, PAIRS, SCENARIOS, SPARE
 from skuld_py.simulation.small.script import Choices, Script, shrunk
 from skuld_py.simulation.small.search import Guided, singles
 from skuld_py.simulation.small.verdict import Verdict
+from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.scheduler import STILL, stream
 
 pytestmark = pytest.mark.timeout(3_600)
@@ -79,6 +81,20 @@ def test_what_a_scenario_is_named_for_happens_in_it() -> None:
 
     assert any(pair.startswith("Sync ") for pair in moved.pairs)
     assert any(pair.startswith("Granted ") for pair in vetoed.pairs)
+
+
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if SCENARIOS[pair.partition(":")[0]].joins])
+def test_a_node_that_joins_votes_while_the_run_may_deviate(pair: str) -> None:
+    """A seat took half a minute longer than the story: the cohort moved while all was being healed."""
+    story, voters = Story(Script(pair), Trace()), set[str]()
+
+    def note(now_ms: int, partition: int, before: Document | None, document: Document) -> None:
+        if story.small.is_open:
+            voters.update(document.cohort)
+    story.small.registry.on_written.append(note)
+    story.play()
+
+    assert SPARE in voters
 
 
 # -- scripts -----------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ BEGIN_MS = 700
 """By then a leader is elected and claims are held. From now on the run may deviate."""
 PATIENCE_MS = 700
 """Of clients: longer than a leader stands still, so that they hear what it says when it wakes up deposed."""
+SEAT_MS = 300
+"""How long a node that joins is up before it may have a seat: by then it has filled."""
 NEAR_MS = 400
 """A horizon below the leases."""
 LOG = LogSettings(wait_ms=500, back_off_ms=20, repeat_ms=500, takeover_ms=300, forget_ms=None)
@@ -47,7 +49,7 @@ class Scenario:
         timing = attrs.evolve(
             DEFAULT_TIMING, resend_ms=60, request_ms=800, grant_ms=300, gossip_ms=150, silence_ms=450,
             vote_ms=250, page_ms=250, sync_ms=1_500, heir_delay_ms=60, retry_ms=60, exchange_ms=1_500,
-            exchange_page_ms=300, confirm_ms=5, horizon_ms=self.horizon_ms, clock_ms=100)
+            exchange_page_ms=300, confirm_ms=5, seat_ms=SEAT_MS, horizon_ms=self.horizon_ms, clock_ms=100)
         return Options(
             Parameters("small", "small-1", 1, len(NODES), 100, claim_key=CLAIM_KEY),
             (*NODES, SPARE) if self.joins else NODES, (SPARE,) if self.joins else (), timing,
