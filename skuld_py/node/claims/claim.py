@@ -125,7 +125,7 @@ class Delegation(Operation):
         self.on_reply(now_ms, peer, message)
 
     def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
-        """The peer is no member any more: it is waited for a moment only. One that left cleanly answers for as long
+        """The peer is no member any more: it is waited for a moment only. One that left cleanly answers that long
         what it was asked before; else each claim that it served would be in doubt."""
         if self.peer in gone and self._claim.current is self:
             self._patience_ends_ms = min(self._patience_ends_ms, now_ms + self._claim.view.timing.resend_ms)
