@@ -13,7 +13,7 @@ import attrs
 
 from skuld_py.config import FormerKey
 from skuld_py.model.document import Document, Member
-from skuld_py.model.messages import Message
+from skuld_py.model.messages import Claimed, Message
 
 
 class Session(Enum):
@@ -49,6 +49,13 @@ class Asked:
 
     client: bytes
     message: Message
+
+
+@attrs.frozen
+class Withheld:
+    """A client's claim was granted, and its answer stays here: by now its key may not claim that any more."""
+
+    answer: Claimed
 
 
 @attrs.frozen
@@ -144,7 +151,7 @@ class Computed:
     text: str = attrs.field(repr=False)
 
 
-Event = (Received | Asked | Ticked | Settled | SessionChanged | KeyTold | MembersChanged | NodesChanged
+Event = (Received | Asked | Withheld | Ticked | Settled | SessionChanged | KeyTold | MembersChanged | NodesChanged
          | RulesChanged | DocumentRead | ReadFailed | DocumentSwapped | Computed)
 
 

@@ -33,10 +33,12 @@ from skuld_py.model.events import (
     Session,
     SessionChanged,
     Settled,
+    Withheld,
 )
 from skuld_py.model.remarks import Kind, Remark
 from skuld_py.model.schedule import Almanac, no_almanac
 from skuld_py.model.store import Store
+from skuld_py.node.claims.ask_leaders import release
 from skuld_py.node.claims.grant import Gates
 from skuld_py.node.claims.horizons import Horizons
 from skuld_py.node.claims.lapses import Lapses
@@ -175,6 +177,8 @@ class Node:
             case Asked():
                 self._clients.serve(now_ms, event.client, event.message, len(self.operations.open),
                                     now_ms - self.operations.timers.due_ms)
+            case Withheld():
+                release(self.operations, now_ms, event.answer.batches)
             case Settled():
                 self._settle(now_ms)
             case KeyTold():

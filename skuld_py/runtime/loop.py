@@ -52,8 +52,9 @@ from skuld_py.model.events import (
     Session,
     SessionChanged,
     Ticked,
+    Withheld,
 )
-from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Failed, Greet, Message
+from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Claim, Claimed, Failed, Greet, Message
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
@@ -132,6 +133,8 @@ class Loop:
         self._members: dict[str, Address] = {}
         self._acquaintances: dict[str, Address] = {}
         self._nodes: frozenset[str] = frozenset()
+        self._claimers: dict[tuple[bytes, int], tuple[str, Claim]] = {}
+        """Of each client's claim that is not answered yet: by which key it was made. With keys only."""
         self._is_stopping = False
         self._failure: Exception | None = None
         self._due_ms = machine.deadline()
@@ -186,7 +189,7 @@ class Loop:
                 self.turn()
         except Corrupt:
             raise
-        except StoreFailed as problem:
+        except (StoreFailed, Refused) as problem:
             _log.error("the node ends: %s", problem.message)
             raise
         except Exception:
@@ -197,6 +200,7 @@ class Loop:
         """One batch: all that is ready now."""
         if self._has_new_keys:
             self._has_new_keys = False
+            self._check_own_key()
             self._dial()
         events = self._drain()
         now_ms = self._clock.now_ms()
@@ -221,6 +225,13 @@ class Loop:
         self.counters.commits.observe(time.perf_counter() - begun_s)
         if turn.late:
             self._let_out(turn.late)
+
+    def _check_own_key(self) -> None:
+        """Without it no other node hears this one, which would seem to be well for ever."""
+        assert self._keyring is not None
+        if self._keyring.me.public not in self._keyring.roster.by_key:
+            raise Refused("denied", f"key: that of node {self._me} is revoked; to let it in again, remove the"
+                          " node.key in its data directory, or have the key authorised, and start it")
 
     def _pause_ms(self, end_ms: int | None) -> int | None:
         due_ms = self._due_ms
@@ -282,6 +293,8 @@ class Loop:
                     self.counters.wrong_role += 1
                 self._refuse(arrival.origin, getattr(message, "request", 0), problem)
             else:
+                if self._keyring is not None and type(message) is Claim:
+                    self._claimers[arrival.origin, message.request] = arrival.key, message
                 yield Asked(arrival.origin, message)
 
     def _received(self, origin: bytes, envelope: Envelope) -> Iterable[Received]:
@@ -359,7 +372,8 @@ class Loop:
             if type(wish) is Send:
                 to_peers.setdefault(wish.peer, []).append(wish.message)
             elif type(wish) is Answer:
-                to_clients.setdefault(wish.client, []).append(wish.message)
+                told = wish.message if self._keyring is None else self._cleared(wish)
+                to_clients.setdefault(wish.client, []).append(told)
             elif type(wish) is Compute:
                 self._compute(wish)
             elif not isinstance(wish, Announce | Send | Answer | Compute):
@@ -368,6 +382,21 @@ class Loop:
             self._transport.send(peer, messages)
         for client, messages in to_clients.items():
             self._transport.answer(client, messages)
+
+    def _cleared(self, answer: Answer) -> Message:
+        """What a client is told: a claim may have waited for hours, and its key may count no more."""
+        message = answer.message
+        key, claim = self._claimers.pop((answer.client, getattr(message, "request", 0)), ("", None))
+        if claim is None or not isinstance(message, Claimed) or not message.batches:
+            return message
+        assert self._keyring is not None
+        try:
+            check_clearance(self._keyring.owner(key, wall_ms()), claim)
+        except Refused as problem:
+            self.counters.denied += 1
+            self.post(Withheld(message))
+            return Failed(message.request, problem.code, problem.message[:1000], True)
+        return message
 
     def _compute(self, wish: Compute) -> None:
         """Compute in a thread beside the loop; there are hardly ever two at once."""

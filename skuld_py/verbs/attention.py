@@ -16,8 +16,8 @@ from skuld_py.verbs.words import many, said
 
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
-KINDS = ("nodes_missing", "nodes_down", "no_session", "wrong_clock", "no_leader", "no_majority", "moving",
-         "uncollected", "releases_differ", "unproven", "paused", "uncounted")
+KINDS = ("nodes_missing", "nodes_down", "unheard", "no_session", "wrong_clock", "no_leader", "no_majority",
+         "moving", "uncollected", "releases_differ", "unproven", "paused", "uncounted")
 """Every kind there is, for programs that must show those that are well, too."""
 
 
@@ -80,6 +80,11 @@ def _nodes(facts: Facts, missing: int) -> Iterator[tuple[str, str]]:
     down = [node.name for node in described.nodes if not node.is_live]
     if down:
         yield "nodes_down", f"{many(len(down), 'node')} {_be(len(down))} down: {', '.join(down)}"
+    silent = [node.name for node in described.nodes if node.is_silent]
+    if silent:
+        yield "unheard", (f"node {described.node} hears nothing of {', '.join(silent)}, and ZooKeeper has"
+                          f" {'it' if len(silent) == 1 else 'them'} as live: frozen, cut off from other nodes, or"
+                          " without a key that counts; see its network and its log")
     if described.session != "connected":
         yield "no_session", (f"node {described.node} has no session with ZooKeeper ({described.session}): what it"
                              " says of others may be old")

@@ -141,11 +141,20 @@ def running(*programs: tuple[str, int], down: tuple[str, ...] = ()) -> Situation
     return attrs.evolve(seen, described=attrs.evolve(seen.described, nodes=rows))
 
 
+def silent(*names: str) -> Situation:
+    """Three nodes; these are not heard."""
+    seen = situation("a:1", "b:1", "c:1")
+    rows = tuple(attrs.evolve(row, is_silent=row.name in names) for row in seen.described.nodes)
+    return attrs.evolve(seen, described=attrs.evolve(seen.described, nodes=rows))
+
+
 ATTENTION = {
     "nothing": (situation("a:1", "b:1", "c:1"), []),
     "two nodes short": (situation("a:1"), ["the cluster waits for 2 more nodes"]),
     "one node short": (situation("a:1", "b:1"), ["the cluster waits for 1 more node:"]),
     "a node down": (situation("a:1", "b:1", down=("c:1",)), ["1 node is down: c:1"]),
+    "a node unheard": (silent("b:1"), ["node a:1 hears nothing of b:1, and ZooKeeper has it as live: frozen"]),
+    "two nodes unheard": (silent("b:1", "c:1"), ["hears nothing of b:1, c:1, and ZooKeeper has them as live"]),
     "no leader": (situation("a:1", "b:1", "c:1", leader=""), [
         "1 partition has no leader (1): their tasks cannot be claimed; an election takes seconds"]),
     "no leader at all": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(

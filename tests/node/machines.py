@@ -65,6 +65,7 @@ class Machines:
         """How wrong each node's clock is."""
         self.is_lost: Callable[[m.Message], bool] = lambda message: False
         self.is_deaf = ""
+        self.is_mute = ""
         """A node that nothing reaches from its peers."""
         self.is_in_doubt = False
         """Documents are written, and nobody is told so."""
@@ -108,7 +109,7 @@ class Machines:
     def _carry_out(self, name: str, effect: Effect) -> None:
         match effect:
             case Send():
-                if effect.peer != self.is_deaf and not self.is_lost(effect.message):
+                if effect.peer != self.is_deaf and name != self.is_mute and not self.is_lost(effect.message):
                     self.flying.append((effect.peer, Received(name, effect.message)))
             case Answer():
                 self.answers.append((effect.client, effect.message))

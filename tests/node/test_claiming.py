@@ -12,7 +12,7 @@ from skuld_py.config import DEFAULT_TIMING
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
-from skuld_py.model.events import MembersChanged, Received
+from skuld_py.model.events import MembersChanged, Received, Withheld
 from skuld_py.node.claims.claim import Delegation
 from skuld_py.partition.leadership.promise import Promise
 
@@ -181,6 +181,23 @@ def test_what_a_peer_says_that_has_just_left_counts() -> None:
     machines.pass_time(100)
 
     assert [len(answer.batches) for answer in machines.answers_to(b"w") if isinstance(answer, m.Claimed)] == [1]
+
+
+def test_claims_that_no_client_was_given_are_released() -> None:
+    """Their client's key counts no more. Else a task would wait for the whole lease, which may be a day."""
+    machines = Machines(partitions=1)
+    leader, other = lead_alone(machines)
+    machines.ask(other, m.Claim(2, "q", 1, 60_000, 0, "w"), b"w")
+    machines.pass_time(100)
+    (granted,) = machines.answers_to(b"w")
+    assert isinstance(granted, m.Claimed) and granted.batches
+
+    machines.give(other, Withheld(granted))
+    machines.pass_time(100)
+    machines.ask(leader, m.Claim(3, "q", 1, 60_000, 0, "v"), b"v")
+    machines.pass_time(100)
+
+    assert [len(answer.batches) for answer in machines.answers_to(b"v") if isinstance(answer, m.Claimed)] == [1]
 
 
 def test_a_claim_answered_twice_is_not_given_back(machines: Machines) -> None:

@@ -46,6 +46,23 @@ def test_every_node_tells_of_each_collected_task_once() -> None:
         assert [row.awaited for row in rows] == [()] * 3
 
 
+def test_a_node_that_says_nothing_is_told_although_it_is_live() -> None:
+    """One with a revoked key was "live, all is well" for every other node."""
+    machines = Machines()
+    machines.pass_time(3_000)
+    mute, other = machines.names[0], machines.names[1]
+    assert not any(row.is_silent for row in described_by(machines, other).nodes)
+
+    machines.is_mute = mute
+    machines.pass_time(2 * DEFAULT_TIMING.silence_ms)
+
+    silent = [row for row in described_by(machines, other).nodes if row.is_silent]
+    assert [(row.name, row.is_live) for row in silent] == [(mute, True)]
+    assert not any(row.is_silent for row in described_by(machines, mute).nodes), "it hears the others"
+    machines.is_mute = ""
+    assert not any(row.is_silent for row in described_by(machines, other).nodes)
+
+
 def test_whom_collection_waits_for_is_told_until_it_is_back() -> None:
     machines = Machines(partitions=1, retention=RETENTION)
     machines.pass_time(2_000)

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from skuld_py.cluster.scale.decisions import ask_placement, computed
 from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, PROTOCOLS, RULES
+from skuld_py.errors import Refused
 from skuld_py.keys.pair import Pair
+from skuld_py.model.columns import pack
 from skuld_py.model.coordination import Announce, Append, OriginRead, PulseStands
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
@@ -32,8 +34,22 @@ from skuld_py.model.events import (
     SessionChanged,
     Settled,
     Ticked,
+    Withheld,
 )
-from skuld_py.model.messages import MESSAGES, Acked, Claim, Failed, Get, Gossip, Greet, Invite, Kept, Message
+from skuld_py.model.messages import (
+    MESSAGES,
+    Acked,
+    Claim,
+    ClaimBatch,
+    Claimed,
+    Failed,
+    Get,
+    Gossip,
+    Greet,
+    Invite,
+    Kept,
+    Message,
+)
 from skuld_py.model.messages.membership import NotNow
 from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster
 from skuld_py.node.process import Told, Wish
@@ -442,10 +458,13 @@ def test_peers_are_written_to_in_what_all_members_understand() -> None:
 # -- keys -------------------------------------------------------------------------------------------
 
 
+ANNA = KeyRow("a" * 40, "anna", (NODE_ROLE,))
+
+
 def keyed(*rows: KeyRow) -> tuple[Script, World, Loop, Keyring]:
     """A loop that knows these keys."""
     script, world = Script(), World()
-    keyring = Keyring(Pair("", ""), Pair("", ""), Roster(rows))
+    keyring = Keyring(Pair("", ""), Pair(ANNA.key, ""), Roster((ANNA, *rows)))
     anyone: Any = world
     loop = Loop(script, anyone, anyone, anyone, Clock(), me="anna", keyring=keyring)
     announce(loop, NodesChanged((PEER.name, "dora")))
@@ -488,13 +507,66 @@ def test_a_new_roster_is_dialled_by() -> None:
     announce(loop, MembersChanged((PEER,)))
     world.peers = {}
     keyring.on_change = loop.dial_anew
-    keyring.put(Roster((BERT,)))
+    keyring.put(Roster((ANNA, BERT)))
     loop.turn()
     assert world.peers == {PEER.name: (PEER.host, PEER.port)}
     world.peers = {}
-    keyring.put(Roster((BERT,)))
+    keyring.put(Roster((ANNA, BERT)))
     loop.turn()
     assert world.peers == {}, "it is the same roster"
+
+
+def test_a_node_whose_key_is_revoked_ends_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    _, world, loop, keyring = keyed(BERT)
+    keyring.on_change = loop.dial_anew
+    keyring.put(keyring.roster.revoking(ANNA.key))
+    vars(world)["wait"] = lambda timeout_ms: loop.stop()
+
+    with pytest.raises(Refused, match="that of node anna is revoked"):
+        loop.run()
+    assert "the node ends: key: that of node anna" in caplog.text and "Traceback" not in caplog.text
+
+
+WAITER = KeyRow("w" * 40, "wanda", ("worker",))
+WAITING = Claim(2, "queue", 1, 1_000, 60_000, "holder")
+
+
+@pytest.mark.parametrize("change", [
+    lambda roster: roster.revoking(WAITER.key),
+    lambda roster: Roster((ANNA, attrs.evolve(WAITER, until_ms=1))),
+    lambda roster: Roster((ANNA, attrs.evolve(WAITER, roles=("reader",)))),
+    lambda roster: Roster((ANNA, attrs.evolve(WAITER, queues=("other",))))])
+def test_a_claim_that_waits_is_worth_nothing_once_its_key_may_not_make_it(
+        change: Callable[[Roster], Roster]) -> None:
+    """A revoked key went on to be given tasks for as long as its last claim waited, up to a day."""
+    script, world, loop, keyring = keyed(WAITER)
+    world.keys = WAITER.key
+    world.arrived = [(b"o", encode(Envelope("", CLUSTER, (WAITING,))))]
+    loop.turn()
+    keyring.put(change(keyring.roster))
+    granted = Claimed(2, 0, (ClaimBatch(b"i" * 20, 7, 9, pack([b"secret"])),))
+    script.rule = lambda event: [Answer(b"o", granted)] if event == RulesChanged(RULES) else []
+    loop.post(RulesChanged(RULES))
+    loop.turn()
+    loop.turn()
+
+    (refused,) = [call[2] for call in world.done if call[0] == "answer"]
+    assert (refused.request, refused.code, refused.is_definite) == (2, "denied", True)
+    assert [event for event in script.events if isinstance(event, Withheld)] == [Withheld(granted)]
+
+
+def test_a_claim_that_waits_is_answered_while_its_key_counts() -> None:
+    script, world, loop, _ = keyed(WAITER)
+    world.keys = WAITER.key
+    world.arrived = [(b"o", encode(Envelope("", CLUSTER, (WAITING,))))]
+    loop.turn()
+    granted = Claimed(2, 0, (ClaimBatch(b"i" * 20, 7, 9, pack([b"secret"])),))
+    script.rule = lambda event: [Answer(b"o", granted)] if event == RulesChanged(RULES) else []
+    loop.post(RulesChanged(RULES))
+    loop.turn()
+
+    assert [call[2] for call in world.done if call[0] == "answer"] == [granted]
+    assert not loop._claimers, "an answered claim is remembered no more"
 
 
 # -- running ----------------------------------------------------------------------------------------

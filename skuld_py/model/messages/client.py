@@ -354,7 +354,8 @@ class MoveRow:
 class NodeRow:
     """A registered node. ``clock`` is a ``Verdict`` on it, ``offset_ms`` how far it is ahead of the agreed
     time (of the answering node's clock when none is agreed), give or take ``error_ms``. ``release``: the program
-    that it runs, and ``rules`` the newest rules that this program knows; empty and 0 where it has not said."""
+    that it runs, and ``rules`` the newest rules that this program knows; empty and 0 where it has not said.
+    ``is_silent``: it is live by ZooKeeper's word, and the answering node has heard nothing of it for long."""
 
     name: str = fields.wide_name()
     is_live: bool = fields.truth()
@@ -365,6 +366,7 @@ class NodeRow:
     error_ms: int = fields.number(default=0)
     release: str = fields.text(64, default="", since=3)
     rules: int = fields.number(default=0, since=3)
+    is_silent: bool = fields.truth(default=False, since=3)
 
 
 @attrs.frozen

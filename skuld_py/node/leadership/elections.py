@@ -67,6 +67,8 @@ class Steward(Duty):
         """Whether it was connected, and might grant, at the last look."""
         self._heard: dict[str, None] = {}
         """The nodes that were heard at the last look."""
+        self.silent: tuple[str, ...] = ()
+        """Those that were live by then, long enough to be heard, and were not."""
         self._led: dict[int, tuple[int, int]] = {}
         """Epoch of each partition led, and since when."""
         self._shifts: dict[int, None] = {}
@@ -137,6 +139,9 @@ class Steward(Duty):
         heard, self._heard = self._heard, {name: None for name in self._view.live if self._is_heard(now_ms, name)}
         self._silence_ms = min(map(self._heard_ms.__getitem__, self._heard), default=NEVER_MS)
         self._silence_ms += self._view.timing.silence_ms
+        self.silent = tuple(name for name, since_ms in self._since_ms.items()
+                            if name not in self._heard and name != self._view.me.name
+                            and now_ms - since_ms > self._view.timing.silence_ms)
         if heard != self._heard:
             changed = heard.keys() ^ self._heard.keys()
             for vnode in self._view.vnodes:

@@ -59,7 +59,8 @@ class LeadershipRequests:
         """The cluster as seen from here."""
         gossiper = self._steward.gossiper
         return described(self._view, request, self._timekeeper.agreement,
-                         (*self._moves.rows(), *gossiper.moves()), gossiper.collections(), gossiper.programs)
+                         (*self._moves.rows(), *gossiper.moves()), gossiper.collections(), gossiper.programs,
+                         self._steward.silent)
 
     def _request_vote(self, now_ms: int, peer: str, message: m.RequestVote) -> m.Vote | None:
         vnode = self._ownership.vnode(message.partition)

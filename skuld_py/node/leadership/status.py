@@ -8,7 +8,7 @@ Then each node and kind keeps a share of rows, and the reason in its first row s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 
@@ -29,14 +29,17 @@ def own_program(view: View) -> Program:
 
 
 def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRow, ...],
-              collections: tuple[m.CollectionRow, ...], programs: Mapping[str, Program]) -> m.Described:
-    """Nodes, partitions, moves, paused queues, and collections. ``programs``: what other nodes said they run."""
+              collections: tuple[m.CollectionRow, ...], programs: Mapping[str, Program],
+              silent: Collection[str]) -> m.Described:
+    """Nodes, partitions, moves, paused queues, and collections. ``programs``: what other nodes said they run.
+    ``silent``: live nodes of which nothing is heard."""
     programs = {**programs, view.me.name: own_program(view)}
     owners = [vnode.owners for vnode in view.vnodes]
     leaders = [view.leader_of(vnode.partition) for vnode in view.vnodes]
     nodes = tuple(m.NodeRow(name, name in view.live, leaders.count(name),
                             sum(1 for placed in owners if name in placed), clocks.verdict(name).value,
-                            clocks.offset_ms(name), clocks.error_ms(name), *programs.get(name, UNSAID))
+                            clocks.offset_ms(name), clocks.error_ms(name), *programs.get(name, UNSAID),
+                            name in silent)
                   for name in sorted({*view.nodes, *view.live}))
     partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
                                       leaders[vnode.partition], owners[vnode.partition], vnode.standing.cohort)
