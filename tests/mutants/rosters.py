@@ -54,7 +54,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "what a key may do is not looked at", "Loop._asked",
              "                if self._keyring is not None:\n", "                if False:\n"),
     _seen_by(LOOP + "test_a_claim_that_waits_is_worth_nothing_once_its_key_may_not_make_it",
-             "waiting-claim-not-cleared", "a revoked key is given tasks for as long as its claim waits", "Loop._cleared",
+             "waiting-claim-not-cleared", "a revoked key is given tasks while its claim waits", "Loop._cleared",
              "        if claim is None or not isinstance(message, Claimed) or not message.batches:\n",
              "        if True:\n"),
     _seen_by("tests/node/test_claiming.py::test_claims_that_no_client_was_given_are_released", "withheld-kept",
