@@ -39,6 +39,9 @@ from skuld_py.partition.vnode import Role, Vnode
 class Steward(Duty):
     """Keeps the partitions of one node led."""
 
+    silent: tuple[str, ...] = ()
+    """The nodes that were live at the last look, long enough to be heard, and were not."""
+
     def __init__(self, operations: Operations, timekeeper: Timekeeper, exchanges: Exchanges,
                  moves: Moves) -> None:
         self._view = operations.view
@@ -67,8 +70,6 @@ class Steward(Duty):
         """Whether it was connected, and might grant, at the last look."""
         self._heard: dict[str, None] = {}
         """The nodes that were heard at the last look."""
-        self.silent: tuple[str, ...] = ()
-        """Those that were live by then, long enough to be heard, and were not."""
         self._led: dict[int, tuple[int, int]] = {}
         """Epoch of each partition led, and since when."""
         self._shifts: dict[int, None] = {}
