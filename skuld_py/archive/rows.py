@@ -7,6 +7,9 @@ search for an id looks into one day.
 ``queue`` and ``day`` are names of directories. A queue's name fits one as it stands (``model.names``), and no name
 is one that Spark takes for something else, above all for null; so a name that does not fit is refused here.
 
+A result is text, JSON or bytes, as ``result_type`` says, so that SQL can read it; null in files of older releases,
+whose results have no type.
+
 Rejected: times as timestamps, which Spark reads in the session's time zone; a row for each claim, which makes many
 rows of an atomic one.
 """
@@ -19,6 +22,7 @@ from typing import Any
 
 import attrs
 
+from skuld_py.calls.results import joined, parted
 from skuld_py.model.body import Retry
 from skuld_py.model.ids import from_text, time_of, to_text
 from skuld_py.model.names import check_name
@@ -37,6 +41,7 @@ COLUMNS = {
     "error": "binary", "headers": "map<string, string>", "claims": f"array<{_CLAIM}>", "logs": f"array<{_LOG}>",
     "completed_ms": "bigint", "completed_token": "bigint", "cancelled_ms": "bigint", "not_before_ms": "bigint",
     "expires_ms": "bigint", "due_ms": "bigint", "retry": _RETRY, "deps": "array<string>", "seq": "bigint",
+    "result_type": "string",
 }
 """What a file of the archive has, with Spark's types. New ones go to the end: older files show null there."""
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
@@ -52,11 +57,13 @@ _TASK_BYTES = 500
 def row_of(task: Task) -> Row:
     """The row, in the order of ``COLUMNS``."""
     logs = [(claim.token, seq, entry) for claim in task.claims for seq, entry in enumerate(claim.log)]
+    result_type, content = parted(task.result)
+    result = None if result_type is None else content
     return (to_text(task.id), check_name("queue", task.queue), day_of_id(task.id), task.priority, task.state,
-            task.death, task.enqueued_ms, ended_ms(task), attempts_of(task), task.payload, task.result, task.error,
+            task.death, task.enqueued_ms, ended_ms(task), attempts_of(task), task.payload, result, task.error,
             dict(task.headers), [_claim_row(claim) for claim in task.claims], logs, task.completed_ms,
             task.completed_token, task.cancelled_ms, task.not_before_ms, task.expires_ms, task.due_ms,
-            attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq)
+            attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq, result_type)
 
 
 def task_of(row: Mapping[str, Any]) -> Task:
@@ -67,8 +74,9 @@ def task_of(row: Mapping[str, Any]) -> Task:
     claims = tuple(_claim_of(claim, tuple(logs.get(claim[0], ())), row) for claim in row["claims"])
     return Task(from_text(row["id"]), row["queue"], row["priority"], bytes(row["payload"]), claims,
                 row["completed_ms"], row["completed_token"], row["not_before_ms"], row["expires_ms"],
-                Retry(*row["retry"]), dict(row["headers"]), row["cancelled_ms"], _bytes(row["result"]),
-                _bytes(row["error"]), row["state"], row["due_ms"], row["death"], row["seq"],
+                Retry(*row["retry"]), dict(row["headers"]), row["cancelled_ms"],
+                joined(row["result_type"], _bytes(row["result"])), _bytes(row["error"]), row["state"],
+                row["due_ms"], row["death"], row["seq"],
                 tuple(map(from_text, row["deps"])), made_ms=_made_ms(row))
 
 
@@ -105,7 +113,7 @@ def attempts_of(task: Task) -> int:
 def size_of(task: Task) -> int:
     """About how many bytes a task takes."""
     noted = sum(len(entry) + _CLAIM_BYTES for claim in task.claims for entry in claim.log)
-    outcomes = len(task.result or b"") + sum(len(claim.error or b"") for claim in task.claims)
+    outcomes = len(parted(task.result)[1]) + sum(len(claim.error or b"") for claim in task.claims)
     return _TASK_BYTES + len(task.payload) + noted + outcomes + _CLAIM_BYTES * len(task.claims)
 
 

@@ -7,7 +7,7 @@ many the command line takes one. An option without help is for HTTP alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any
 
@@ -95,6 +95,10 @@ def _decorators(options: Iterable[Option]) -> Iterator[Callable[[Command], Comma
             case Plain.CLAIM:
                 yield click.argument("task_id", metavar="ID", type=TASK_ID)
                 yield click.argument("token", metavar="TOKEN", type=CLAIM_TOKEN)
+            case Plain.CALL:
+                yield click.option("--call", "call", metavar="FUNCTION", help=option.help)
+                yield click.option("--arg", "args", metavar="VALUE", multiple=True,
+                                   help="An argument of --call; may be given several times.")
             case One(of) | Many(Request() as of):
                 yield from _decorators(of.options)
             case _:
@@ -153,6 +157,8 @@ def _typed_names(option: Option) -> tuple[str, ...]:
     match option.kind:
         case Plain.CLAIM:
             return "task_id", "token"
+        case Plain.CALL:
+            return "call", "args"
         case One(of) | Many(Request() as of):
             return tuple(name for inner in of.options for name in _typed_names(inner))
         case _:
@@ -165,6 +171,8 @@ def _value_of(option: Option, typed: Given) -> Any:
             from skuld_py.client.claims import HeldClaim
 
             return HeldClaim(typed["task_id"], *typed["token"])
+        case Plain.CALL:
+            return called(typed["call"], typed["args"], "--arg")
         case Many(Request() as of):
             return [{inner.name: _value_of(inner, typed) for inner in of.options}]
         case One(of):
@@ -187,6 +195,19 @@ def _value_of(option: Option, typed: Given) -> Any:
 def bytes_of(typed: str) -> bytes:
     """The bytes that were typed, UTF-8 or not."""
     return typed.encode("utf-8", "surrogateescape")
+
+
+def called(name: str | None, words: Sequence[str], where: str) -> bytes | None:
+    """The payload of the call that was typed, if one was."""
+    from skuld_py.calls.payloads import call
+    from skuld_py.calls.typed import arguments_of
+
+    if name is None:
+        if words:
+            raise click.UsageError(f"{where} is an argument of --call; name the function.")
+        return None
+    args, kwargs = arguments_of(words)
+    return call(name, *args, **kwargs)
 
 
 def _pairs(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:

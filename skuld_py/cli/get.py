@@ -20,6 +20,9 @@ from skuld_py.verbs.words import many, moment
 if TYPE_CHECKING:
     from skuld_py.model.task import Task
 
+CALL_CHARS = 1_000
+"""Of a call, here; ``--json`` has all of it, in the payload."""
+
 
 @click.command()
 @taking(IDS, *tasks.get.asks.options)
@@ -53,17 +56,24 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
 
 def show_task(task: Task, at_ms: int) -> None:
     """All about a task, for people."""
-    from skuld_py.cli import showing
     from skuld_py.model.ids import to_text
 
     for name, value in (
             ("task", to_text(task.id)), ("queue", task.queue), ("priority", str(task.priority)),
             ("enqueued", _when(task.enqueued_ms, at_ms)), ("state", _state_said(task, at_ms)),
             *_options_said(task, at_ms),
-            ("payload", showing.shown(task.payload, is_one_line=False)), *_outcomes_said(task)):
+            _content_said(task.payload), *_outcomes_said(task)):
         click.echo(f"{name:<10}{value}")
     _show_claims(task, at_ms)
     _show_logs(task)
+
+
+def _content_said(payload: bytes) -> tuple[str, str]:
+    from skuld_py.calls.sight import call_line
+    from skuld_py.cli import showing
+
+    line = call_line(payload, CALL_CHARS)
+    return ("payload", showing.shown(payload, is_one_line=False)) if line is None else ("call", line)
 
 
 def _when(then_ms: int, at_ms: int) -> str:
@@ -105,9 +115,10 @@ def _options_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:
 def _outcomes_said(task: Task) -> Iterator[tuple[str, str]]:
     from skuld_py.cli import showing
 
-    for name, data in (("result", task.result), ("error", task.error)):
-        if data is not None:
-            yield name, showing.shown(data, is_one_line=False)
+    if task.result is not None:
+        yield "result", showing.result_shown(task.result, is_one_line=False)
+    if task.error is not None:
+        yield "error", showing.shown(task.error, is_one_line=False)
 
 
 def _show_claims(task: Task, at_ms: int) -> None:

@@ -35,8 +35,8 @@ def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float,
         found = client.ends(ids, wait_s=wait_s)
     for end in found:
         text = to_text(end.id)
-        words = text if end.result is None else f"{text}\t{showing.shown(end.result)}"
-        document = documents.end(attrs.evolve(end, result=end.result or b"", error=end.error or b""))
+        words = text if end.result is None else f"{text}\t{showing.result_shown(end.result)}"
+        document = documents.end(attrs.evolve(end, error=end.error or b""))
         showing.print_event(as_json, words, **document, has_result=end.result is not None)
     left = sum(1 for end in found if not end.state)
     if wait_s and left:

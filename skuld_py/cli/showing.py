@@ -87,6 +87,20 @@ def shown(data: bytes, *, is_one_line: bool = True) -> str:
     return "base64:" + base64.b64encode(data).decode() if text is None else harmless(text, is_one_line=is_one_line)
 
 
+def result_shown(value: object, *, is_one_line: bool = True) -> str:
+    """What a task returned, for a terminal: text as it is, bytes as bytes are, other values as JSON."""
+    from skuld_py.calls.results import shown as parts_of
+
+    return shown(parts_of(value)[1], is_one_line=is_one_line)
+
+
+def content_shown(payload: bytes, *, is_one_line: bool = True) -> str:
+    """A payload, as a call if it is one."""
+    from skuld_py.calls.sight import call_line
+
+    return call_line(payload) or shown(payload, is_one_line=is_one_line)
+
+
 def harmless(text: str, *, is_one_line: bool = True) -> str:
     """Text that others wrote, with all that could move a cursor as escapes."""
     kept = "" if is_one_line else "\n\t"

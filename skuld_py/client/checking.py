@@ -8,7 +8,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
+from typing import Any
 
+from skuld_py.calls.results import encode_result
 from skuld_py.client.claims import ClaimKey, ClaimName
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, REPLICAS_MAX
 from skuld_py.errors import Refused
@@ -54,7 +56,7 @@ def check_payloads(payloads: Sequence[bytes]) -> None:
 
 
 def as_entry(field: str, value: bytes | str) -> bytes:
-    """A result or an error: bytes, or text in UTF-8; not too many."""
+    """An error or an entry of a log: bytes, or text in UTF-8; not too many."""
     try:
         entry = value.encode() if isinstance(value, str) else value
     except UnicodeEncodeError as problem:
@@ -65,6 +67,14 @@ def as_entry(field: str, value: bytes | str) -> bytes:
         raise Refused("entry_too_large", f"{field}: {len(entry)} bytes, the limit is {DEFAULT_LIMITS.entry_bytes};"
                       " store the data elsewhere and send its path")
     return entry
+
+
+def as_result(field: str, value: Any) -> bytes:
+    """What is stored of a result; see ``calls.results``."""
+    try:
+        return bytes(encode_result(value))
+    except Refused as refusal:
+        raise Refused(refusal.code, f"{field}: {refusal.message}") from None
 
 
 def as_id(task_id: bytes | str) -> TaskId:

@@ -116,8 +116,8 @@ class Grouping:
         return rest[-1]
 
     @verb
-    def results_of(self, id: bytes | str, *, missing_ok: bool = False) -> Work[list[bytes | None]]:
-        """The results of the tasks that this one waits for, or waited for, in the order of their ids, which is
+    def results_of(self, id: bytes | str, *, missing_ok: bool = False) -> Work[list[Any]]:
+        """What the tasks returned that this one waits for, or waited for, in the order of their ids, which is
         that of their making; None for a task without a result, or not ended yet. A join stands for the tasks that
         it waited for.
 
@@ -127,11 +127,11 @@ class Grouping:
         """
         return (yield from self._gathered([checking.as_id(id)], missing_ok))
 
-    def _gathered(self, roots: Sequence[TaskId], missing_ok: bool) -> Work[list[bytes | None]]:
+    def _gathered(self, roots: Sequence[TaskId], missing_ok: bool) -> Work[list[Any]]:
         tasks = yield from self._get(roots)
         if len(tasks) < len(roots):
             raise Refused("no_such_task", "id: there is no such task, or it is collected")
-        found: dict[bytes, bytes | None] = {}
+        found: dict[bytes, Any] = {}
         wanted = list(dict.fromkeys(dep for task in tasks for dep in task.deps))
         while wanted:
             read = {task.id: task for task in (yield from self._get(wanted))}

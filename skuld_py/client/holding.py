@@ -6,6 +6,7 @@ A holder's deadline is counted from before the grant can have happened: see ``mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -147,23 +148,23 @@ class Holding:
             claim.is_noting = False
 
     @verb
-    def complete(self, claim: ClaimKey, result: bytes | str = b"", *, w: int | None = None) -> Work[None]:
+    def complete(self, claim: ClaimKey, result: Any = None, *, w: int | None = None) -> Work[None]:
         """Record that the task is done, with its result; from any claim, however late; it dominates every other
-        fact."""
-        entry, key, w = checking.as_entry("result", result), checking.as_claim(claim), checking.as_w(w)
+        fact. The result is bytes, text, or whatever else a task function may return."""
+        entry, key, w = checking.as_result("result", result), checking.as_claim(claim), checking.as_w(w)
 
         def together(items: Sequence[tuple[ClaimKey, bytes]]) -> Work[Sequence[SkuldError | None]]:
             return one_by_one(items, lambda part: self._complete(part, w))
         yield Joint(("complete", w), (key, entry), CLAIM_BYTES + len(entry), together)
 
     @verb
-    def complete_many(self, claims: Sequence[ClaimKey], results: Sequence[bytes | str] | None = None, *,
+    def complete_many(self, claims: Sequence[ClaimKey], results: Sequence[Any] | None = None, *,
                       w: int | None = None) -> Work[None]:
         """Complete many claims; ``results``: none, or one for each."""
         if results is None:
             yield from self._complete_parts(parts_without_entries(list(claims)), w)
         else:
-            yield from self._complete(with_entries("results", claims, results), w)
+            yield from self._complete(with_entries("results", claims, results, checking.as_result), w)
 
     def _complete(self, items: Sequence[tuple[ClaimKey, bytes]], w: int | None) -> Work[list[None]]:
         yield from self._complete_parts(parts_with_entries(items), w)
@@ -182,13 +183,14 @@ def parts_of(claims: Sequence[ClaimKey]) -> list[Sequence[ClaimKey]]:
 
 
 def with_entries(field: str, claims: Sequence[ClaimKey],
-                 entries: Sequence[bytes | str] | None) -> list[tuple[ClaimKey, bytes]]:
+                 entries: Sequence[Any] | None,
+                 written: Callable[[str, Any], bytes] = checking.as_entry) -> list[tuple[ClaimKey, bytes]]:
     """Each claim with its result or error, empty without one."""
     if entries is None:
         return [(claim, b"") for claim in claims]
     if len(entries) != len(claims):
         raise Refused(f"bad_{field}", f"{field}: {len(entries)} for {len(claims)} claims")
-    return list(zip(claims, [checking.as_entry(field, entry) for entry in entries], strict=True))
+    return list(zip(claims, [written(field, entry) for entry in entries], strict=True))
 
 
 def parts_without_entries(claims: Sequence[ClaimKey]) -> Iterator[ClaimColumns]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from skuld_py.calls.payloads import check_name, function_of
+from skuld_py.calls.results import decode_result
 from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, ask_either, stream, verb
 from skuld_py.client.preludes import Time, time_ms_of
@@ -118,7 +120,7 @@ class Reading:
 
     @stream
     def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
-             until: Time | None = None, page: int = 500) -> Flow[Task]:
+             until: Time | None = None, function: str | None = None, page: int = 500) -> Flow[Task]:
         """All tasks, or a queue's, in id order, which is the order of their making; one page in memory. Logs are
         left out (see ``get``).
 
@@ -126,21 +128,31 @@ class Reading:
         asked for then or later, and before then; a ``datetime`` with a time zone, or seconds since 1970. A unique
         name, whose id is as old as its window, stands where that begins. It is no snapshot: a task that changes
         meanwhile is listed as it was, or as it is.
+
+        ``function``: only calls of the task function of this name. Nodes do not look into payloads: all tasks that
+        are asked for otherwise are read, and the others left out here.
         """
         now_ms = self._wall_ms()
         bounds = time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms)
         mask, after, is_over = _mask(states), b"", False
+        if function is not None:
+            check_name(function)
         while not is_over:
             question = m.List(0, queue or "", after, page, mask, *bounds)
             answer = (yield from ask(m.Listed, question)).message
             if mask and answer.ids:
                 found = yield from self._bare(task_ids.split(answer.ids))
-                yield Part([task for task in found if mask >> State[task.state.upper()] & 1])
+                yield Part(_calling(function, [task for task in found if mask >> State[task.state.upper()] & 1]))
             else:
                 found, unsure = _tasks_of(answer)
                 known = {task.id: task for task in (yield from self._bare(unsure))}
-                yield Part([known.get(task.id, task) for task in found])
+                yield Part(_calling(function, [known.get(task.id, task) for task in found]))
             after, is_over = answer.upto, not answer.upto
+
+
+def _calling(function: str | None, tasks: Sequence[Task]) -> Sequence[Task]:
+    """Those that call a function; all, if none is named."""
+    return tasks if function is None else [task for task in tasks if function_of(task.payload) == function]
 
 
 def _mask(states: Sequence[str]) -> int:
@@ -170,5 +182,5 @@ def task_of(row: m.TaskRow, now_ms: int, aside: Aside = SILENCE) -> Task:
     """A task as readers see it, from the row and the aside of a node; without an aside, as of ``now_ms``."""
     keys = zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), row.entries.unpack(), strict=True)
     entries = [LogEntry(token, seq, data) for token, seq, data in keys]
-    return view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries, now_ms,
-                aside)
+    seen = view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries, now_ms, aside)
+    return attrs.evolve(seen, result=decode_result(seen.result)) if seen.result is not None else seen

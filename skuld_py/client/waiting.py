@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 
+from skuld_py.calls.results import decode_result
+from skuld_py.calls.shapes import rebuilt
 from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, stream, verb
 from skuld_py.errors import Refused
@@ -27,12 +30,13 @@ NONE_YET = (m.NOT_ENDED, b"", b"")
 class End:
     """How a task ended: ``completed``, ``cancelled`` or ``dead``; an empty ``state`` while it has not.
 
-    ``result`` is what its completion gave, ``error`` that of the last claim that failed with one.
+    ``result`` is what its function returned, or what its completion gave; ``error`` that of the last claim that
+    failed with one.
     """
 
     id: TaskId
     state: str
-    result: bytes | None = None
+    result: Any = None
     error: bytes | None = None
 
 
@@ -52,10 +56,30 @@ class Waiting:
         return (yield from self._ends(ids, wait_s))
 
     @verb
-    def results(self, ids: Sequence[bytes | str], *, wait_s: float = 0.0) -> Work[list[bytes | None]]:
-        """The results of completed tasks, in the order asked; None where there is none, or not yet. Waits and
-        refuses as ``ends`` does; cancelled and dead tasks have none."""
+    def results(self, ids: Sequence[bytes | str], *, wait_s: float = 0.0) -> Work[list[Any]]:
+        """What completed tasks returned, in the order asked; None where that is nothing, or not yet. Waits and
+        refuses as ``ends`` does; cancelled and dead tasks have no result.
+
+        Values are of the types that were returned (``calls.results``). What a client gave as bytes is bytes, and
+        so is what a worker of a release before 0.2 stored.
+        """
         return [end.result for end in (yield from self._ends(ids, wait_s))]
+
+    @verb
+    def result(self, id: bytes | str, *, wait_s: float = 0.0, like: Any = None) -> Work[Any]:
+        """What a task returned; waits for it up to ``wait_s``. ``like``: a class, or another annotation, that it
+        is made into, where the task returned a record, of which the fields are stored.
+
+        Raises ``Refused``: ``not_ended`` when it has not by then, ``dead`` or ``cancelled`` when it never will,
+        with its last error; ``bad_arguments`` when the result is nothing like that; and as ``ends`` does.
+        """
+        end, = yield from self._ends([id], wait_s)
+        if not end.state:
+            raise Refused("not_ended", "id: the task has not ended by now; wait longer")
+        if end.state != "completed":
+            error = (end.error or b"").decode(errors="replace").partition("\n")[0]
+            raise Refused(end.state, f"id: the task is {end.state}{error and ': ' + error}")
+        return end.result if like is None else rebuilt(end.result, like, "result")
 
     def _ends(self, ids: Sequence[bytes | str], wait_s: float) -> Work[list[End]]:
         wanted = [checking.as_id(task_id) for task_id in ids]
@@ -106,4 +130,4 @@ def _seconds(field: str, given: object) -> float:
 
 def _end_of(task_id: TaskId, number: int, result: bytes, error: bytes) -> End:
     state = "" if number == m.NOT_ENDED else State(number).name.lower()
-    return End(task_id, state, result or None, error or None)
+    return End(task_id, state, decode_result(result), error or None)

@@ -14,7 +14,6 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -232,7 +231,7 @@ class _Demo:
 
 
 def _result(task: Task) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(task.result or b"")
+    result: dict[str, Any] = task.result
     return result
 
 

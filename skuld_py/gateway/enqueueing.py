@@ -13,10 +13,10 @@ from typing import Any
 from skuld_py.gateway.call import Call, naming
 from skuld_py.model.ids import TaskId, to_text
 from skuld_py.verbs import documents
-from skuld_py.verbs.enqueueing import OWN, SHARED, retry_of
+from skuld_py.verbs.enqueueing import OWN, SHARED, content_of, retry_of
 from skuld_py.verbs.verb import Given
 
-_OWN = tuple(option.name for option in OWN if option.name not in ("payload", "id"))
+_OWN = tuple(option.name for option in OWN if option.name not in ("payload", "called", "id"))
 _SHARED = tuple(option.name for option in SHARED)
 
 
@@ -41,10 +41,10 @@ async def _store(call: Call, shared: Given, tasks: Sequence[Given]) -> list[Task
     with naming(ids or [], is_repeatable=ids is None or tasks[0]["id"] is not None):
         if len(tasks) == 1:
             own = {name: tasks[0][name] for name in _OWN}
-            return [await call.client.enqueue(queue, tasks[0]["payload"], id=ids[0] if ids else None, **options,
+            return [await call.client.enqueue(queue, content_of(tasks[0]), id=ids[0] if ids else None, **options,
                                               **own)]
         each: dict[str, Any] = {name: [task[name] for task in tasks] for name in _OWN}
-        return await call.client.enqueue_many(queue, [task["payload"] for task in tasks], ids=ids, **options,
+        return await call.client.enqueue_many(queue, [content_of(task) for task in tasks], ids=ids, **options,
                                               **each)
 
 

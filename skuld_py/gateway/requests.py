@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
+from skuld_py.calls.payloads import call
 from skuld_py.client.claims import HeldClaim
 from skuld_py.errors import Refused
 from skuld_py.gateway import values
@@ -70,6 +71,10 @@ def _reader_of(request: Request) -> Callable[[Any], dict[str, Any]]:
 def _fields_of(option: Option) -> dict[str, Any]:
     if option.kind is Plain.CLAIM:
         return {"id": (values.Id, ...), "token": (values.Token, ...), "proof": (values.Proof, b"")}
+    if option.kind is Plain.CALL:
+        return {"call": (_of[values.FunctionName | None, Absent, Field(description=f"{option.told}.")], None),
+                "args": (_of[list[Any], Field(description="Its arguments in order, any JSON.")], []),
+                "kwargs": (_of[dict[str, Any], Field(description="Its arguments by name.")], {})}
     if option.kind is Plain.BYTES:
         noun, is_wanted = option.told, option.default is REQUIRED
         text = f"{noun} as text" if noun else "As text"
@@ -126,6 +131,8 @@ def _keeping(request: Request) -> Any:
             for option in request.options:
                 if option.kind is Plain.BYTES:
                     _check_bytes(option, asked)
+                if option.kind is Plain.CALL and asked.call is None and (asked.args or asked.kwargs):
+                    raise Refused("bad_call", "call: is missing, which args and kwargs are for")
             for check in request.checks:
                 check(asked)
         except Refused as refusal:
@@ -152,6 +159,8 @@ def _reader(option: Option) -> Callable[[Any], Any]:
         case Plain.BYTES:
             exact = attrgetter(f"{option.name}_base64")
             return lambda asked: exact(asked) or b"" if (text := read(asked)) is None else text.encode()
+        case Plain.CALL:
+            return lambda asked: None if asked.call is None else call(asked.call, *asked.args, **asked.kwargs)
         case Plain.TIME:
             return lambda asked: None if (time_ms := read(asked)) is None else time_ms / 1000
         case Plain.STATES:

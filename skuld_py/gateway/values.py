@@ -30,6 +30,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
+from skuld_py.calls.payloads import NAME_CHARS_MAX
 from skuld_py.model import ids, proofs
 from skuld_py.model.fields import U63_MAX
 from skuld_py.model.ids import TaskId
@@ -107,6 +108,7 @@ Absent = _Absent()
 
 NAME_SCHEMA = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, Field(pattern=NAME_SCHEMA, max_length=200, examples=["reports"])]
+FunctionName = Annotated[str, Field(min_length=1, max_length=NAME_CHARS_MAX, examples=["shop:add"])]
 Holder = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_length=200, examples=["mill-7:4411"])]
 Id = Annotated[TaskId, PlainValidator(_id), WithJsonSchema({
     "type": "string", "pattern": "^[0-9a-v]{32}$", "minLength": 32, "maxLength": 32,

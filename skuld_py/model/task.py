@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -74,12 +75,14 @@ class Task:
     """A task as readers see it. ``headers`` are what its producer gave besides the payload.
 
     ``result`` is that of the claim that completed it, or, where that gave none, of the newest one that gave one
-    when it completed the task as well; ``error`` that of the newest one that failed with one. ``state``, a word of
-    ``model.state`` in lower case, is where it stood by the clock of the node that was asked. ``due_ms``: not to be
-    claimed before, 0 for at once. ``death``: why it is dead as soon as no claim is held. ``deps``: the tasks that
-    it waits for, or waited for. ``blocked_by``, while it is blocked: those of them that it still waits for, and
-    those of its key whose turn it is. ``made_ms``: when it was asked for, if it has a unique name. ``seq``: how
-    many facts this view shows (claims and how they ended, log entries, a completion); it never falls.
+    when it completed the task as well; a client makes of what is stored what was returned. ``error`` is that of
+    the newest one that failed with one. ``state``, a word of ``model.state`` in lower case, is where it stood by
+    the clock of the node that was asked. ``due_ms``: not to be claimed before, 0 for at once. ``death``: why it is
+    dead as soon as no claim is held. ``deps``: the tasks that it waits for, or waited for. ``blocked_by``, while
+    it is blocked: those of them that it still waits for, and those of its key whose turn it is. ``made_ms``: when
+    it was asked for, if it has a unique name. ``seq``: how many facts this view shows (claims and how they ended,
+    log entries, a completion); it never falls. ``attempts``: how many have failed or lapsed since it was last
+    revived; that of its newest claim counts once it has failed, or another one was granted.
     """
 
     id: bytes
@@ -94,7 +97,7 @@ class Task:
     retry: Retry = DEFAULT_RETRY
     headers: Mapping[str, str] = attrs.field(factory=dict, hash=False)
     cancelled_ms: int | None = None
-    result: bytes | None = None
+    result: Any = attrs.field(default=None, hash=False)
     error: bytes | None = None
     state: str = ""
     due_ms: int = 0
@@ -103,6 +106,7 @@ class Task:
     deps: tuple[TaskId, ...] = ()
     blocked_by: tuple[TaskId, ...] = ()
     made_ms: int = 0
+    attempts: int = attrs.field(default=0, eq=False)
 
     @property
     def enqueued_ms(self) -> int:
@@ -146,7 +150,8 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
                 standing.name.lower(), due_of(history, body),
                 DEATHS[history.death(header.retry.max_attempts, _EVER_MS)],
                 history.facts + len(entries) + sum(aside.cuts.values()),
-                tuple(map(TaskId, body.deps)), tuple(map(TaskId, dict.fromkeys(blocked_by))), body.made_ms)
+                tuple(map(TaskId, body.deps)), tuple(map(TaskId, dict.fromkeys(blocked_by))), body.made_ms,
+                history.attempts(0))
 
 
 def contiguous(entries: list[LogEntry], cuts: Mapping[int, int] = WHOLE) -> dict[int, tuple[bytes, ...]]:

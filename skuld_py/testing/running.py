@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from skuld_py.calls.payloads import decode_call
+from skuld_py.calls.results import encode_result
 from skuld_py.client.claims import Claim
 from skuld_py.errors import SkuldError
 from skuld_py.model.ids import TaskId
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.middleware import Middleware, middleware_added, surround
-from skuld_py.worker.outcome import encode_result, error_of
-from skuld_py.worker.registry import decode_call, function_of
+from skuld_py.worker.outcome import error_of
+from skuld_py.worker.registry import function_of, rebuilt
 
 if TYPE_CHECKING:
     from skuld_py.testing.memory import MemoryClient
@@ -77,7 +79,9 @@ def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares
     try:
         call = decode_call(claim.payload)
         name = call.name
-        function = surround(function_of(call), call, middleware)
+        called = function_of(call)
+        call = rebuilt(called, call)
+        function = surround(called, call, middleware)
         is_final = False
         value = function(spark, context, *call.args, **call.kwargs)
         context.join()

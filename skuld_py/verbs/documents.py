@@ -11,11 +11,24 @@ Nothing heavy is imported: help of the command line looks at what verbs answer, 
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, cast
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
 from skuld_py.verbs.options import STATES
+from skuld_py.verbs.schemas import (
+    CallText,
+    Function,
+    IdText,
+    IsCancelled,
+    ProofText,
+    ResultType,
+    Says,
+    State,
+    Text,
+    TokenText,
+    Value,
+)
 
 if TYPE_CHECKING:
     from skuld_py.client.claims import Claim
@@ -24,28 +37,6 @@ if TYPE_CHECKING:
     from skuld_py.client.waiting import End
     from skuld_py.model.limiting import QueueLimits
     from skuld_py.model.task import ClaimView, LogEntry, Task
-
-
-class Says:
-    """What a field is, in its published schema; with whatever else the schema says of it."""
-
-    def __init__(self, words: str, **more: int) -> None:
-        self._says = {"description": words, **more}
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Asked for by the library that makes schemas, which is not needed to make documents."""
-        return {**handler(schema), **self._says}
-
-
-State = Literal["waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead"]
-IdText = Annotated[str, Says("A task's id.", minLength=32, maxLength=32)]
-ProofText = Annotated[str, Says("To be given back with whatever is asked for this claim: shows that"
-                                " it was granted. Empty where a cluster of an earlier release was not upgraded.")]
-TokenText = Annotated[str, Says("A fencing token: decimal text, for it may need more bits than a"
-                                " JSON number keeps.")]
-IsCancelled = Annotated[bool, Says("Nobody wants the task done any more: stop, and release the"
-                                   " claim, though its lease runs on.")]
-Text = Annotated[str, Says("Only there when the bytes are UTF-8.")]
 
 
 class Enqueued(TypedDict):
@@ -77,6 +68,8 @@ class Granted(TypedDict):
     proof: ProofText
     queue: str
     priority: int
+    function: Function
+    call: CallText
     payload: NotRequired[Text]
     payload_base64: str
     end_ms: int
@@ -182,6 +175,8 @@ class TaskDocument(TypedDict):
     priority: int
     state: State
     enqueued_ms: int
+    function: Function
+    call: CallText
     payload: NotRequired[Text]
     payload_base64: str
     due_ms: Annotated[int | None, Says("Not to be claimed before.")]
@@ -196,6 +191,8 @@ class TaskDocument(TypedDict):
     cancelled_ms: int | None
     completed_ms: int | None
     completed_token: TokenText | None
+    result_type: NotRequired[ResultType]
+    value: NotRequired[Value]
     result: NotRequired[Text]
     result_base64: NotRequired[str | None]
     error: NotRequired[Text]
@@ -209,6 +206,8 @@ class EndDocument(TypedDict):
 
     id: IdText
     state: str | None
+    result_type: ResultType
+    value: Value
     result: NotRequired[Text]
     result_base64: str | None
     error: NotRequired[Text]
@@ -409,6 +408,22 @@ def fields_of(name: str, data: bytes | None) -> dict[str, str | None]:
     return exact if text is None else {**exact, name: text}
 
 
+def _result_of(value: Any) -> dict[str, Any]:
+    """The fields of what a task returned."""
+    from skuld_py.calls.results import shown
+
+    kind, data, plain = shown(value)
+    return {"result_type": kind, "value": plain, **fields_of("result", None if value is None else data)}
+
+
+def call_of(payload: bytes) -> dict[str, str | None]:
+    """The fields of a payload that is a call, or none."""
+    from skuld_py.calls.payloads import function_of
+    from skuld_py.calls.sight import call_line
+
+    return {"function": function_of(payload), "call": call_line(payload)}
+
+
 def id_text(task_id: bytes) -> str:
     """An id as it is read and typed."""
     from skuld_py.model.ids import to_text
@@ -418,10 +433,11 @@ def id_text(task_id: bytes) -> str:
 
 def task(view: Task, *, has_logs: bool) -> TaskDocument:
     """A task; without logs, results and errors where they were not read."""
-    read = {"seq": view.seq, **fields_of("result", view.result), **fields_of("error", view.error)}
+    read = {"seq": view.seq, **_result_of(view.result), **fields_of("error", view.error)}
     return cast(TaskDocument, {
         "id": id_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
-        "enqueued_ms": view.enqueued_ms, **fields_of("payload", view.payload), "due_ms": view.due_ms or None,
+        "enqueued_ms": view.enqueued_ms, **call_of(view.payload),
+        **fields_of("payload", view.payload), "due_ms": view.due_ms or None,
         "expires_ms": view.expires_ms, "headers": dict(view.headers), "deps": [id_text(dep) for dep in view.deps],
         "blocked_by": [id_text(other) for other in view.blocked_by], "max_attempts": view.retry.max_attempts,
         "death": view.death or None, "cancelled_ms": view.cancelled_ms, "completed_ms": view.completed_ms,
@@ -449,14 +465,15 @@ def log_line(entry: LogEntry) -> LogLine:
 def granted(claim: Claim) -> Granted:
     """A claim just granted."""
     return cast(Granted, {"id": id_text(claim.id), "token": str(claim.token), "proof": claim.proof.hex(),
-                          "queue": claim.queue, "priority": claim.priority, **fields_of("payload", claim.payload),
+                          "queue": claim.queue, "priority": claim.priority, **call_of(claim.payload),
+                          **fields_of("payload", claim.payload),
                           "end_ms": claim.end_ms})
 
 
 def end(found: End) -> EndDocument:
     """How a task has ended."""
     return cast(EndDocument, {"id": id_text(found.id), "state": found.state or None,
-                              **fields_of("result", found.result), **fields_of("error", found.error)})
+                              **_result_of(found.result), **fields_of("error", found.error)})
 
 
 def depth(queue: str, of: Depth) -> QueueDepth:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from skuld_py.errors import Refused
 from skuld_py.verbs import documents as d
 from skuld_py.verbs.options import (
+    CALLED,
+    CONTENT_PAYLOAD,
     COPIES,
     DEP_WAIT,
     DEPS,
@@ -20,7 +22,6 @@ from skuld_py.verbs.options import (
     KEY,
     NOT_BEFORE,
     ON_DEP_FAILURE,
-    PAYLOAD,
     PRIORITY,
     QUEUE,
     RETRY,
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
     from skuld_py.client.options import Retry
     from skuld_py.verbs.verb import Given
 
-TASK_OPTIONS = (PAYLOAD, PRIORITY, ID, NOT_BEFORE, EXPIRES, RETRY, KEY, UNIQUE, UNIQUE_WINDOW, DEPS,
-                ON_DEP_FAILURE, DEP_WAIT, HEADERS, COPIES)
+TASK_OPTIONS = (CONTENT_PAYLOAD, CALLED, PRIORITY, ID, NOT_BEFORE, EXPIRES, RETRY, KEY, UNIQUE, UNIQUE_WINDOW,
+                DEPS, ON_DEP_FAILURE, DEP_WAIT, HEADERS, COPIES)
+EITHER = ("payload", "payload_base64", "call")
 OWN = tuple(option for option in TASK_OPTIONS if option.is_own)
 SHARED = tuple(option for option in TASK_OPTIONS if not option.is_own)
 
@@ -51,6 +53,17 @@ def retry_of(policy: Given | None) -> Retry | None:
     from skuld_py.client.options import Retry
 
     return None if policy is None else Retry(**policy)
+
+
+def content_of(given: Given) -> bytes:
+    """The payload as it was given, or that of the call that was."""
+    payload: bytes = given["called"] or given["payload"] or b""
+    return payload
+
+
+def _check_content(asked: Any) -> None:
+    if sum(each is not None for each in (asked.payload, asked.payload_base64, asked.call)) != 1:
+        raise Refused("bad_payload", "payload: give one of payload, payload_base64 and call")
 
 
 def _check_times(asked: Any) -> None:
@@ -78,11 +91,12 @@ def _check_key(asked: Any) -> None:
 
 
 CONTENT = Request("Content", "A task's content, and its id if the caller has chosen one.", OWN,
-                  checks=(_check_times,))
+                  either=EITHER, checks=(_check_content, _check_times))
 
 enqueue = by_hand(
     "enqueue", "POST /v1/tasks/enqueue", Scope.ENQUEUE,
-    Request("Enqueue", "One task.", (QUEUE, *TASK_OPTIONS), checks=(_check_times,)), d.Enqueued,
+    Request("Enqueue", "One task.", (QUEUE, *TASK_OPTIONS), either=EITHER,
+            checks=(_check_content, _check_times)), d.Enqueued,
     "Store a task. With an id of the caller's it may be sent again and again.", command="enqueue")
 
 enqueue_many = by_hand(

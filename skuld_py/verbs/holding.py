@@ -154,7 +154,7 @@ async def complete(client: AsyncClient, claim: HeldClaim, result: bytes, w: int 
     Example:
       skuld complete 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65
     """
-    await client.complete(claim, result, w=w)
+    await client.complete(claim, result or None, w=w)
     return d.Done(count=1)
 
 
@@ -163,7 +163,8 @@ async def complete(client: AsyncClient, claim: HeldClaim, result: bytes, w: int 
       "Record that many tasks are done.")
 async def complete_many(client: AsyncClient, claims: Sequence[Given], w: int | None) -> d.Done:
     """End many."""
-    await client.complete_many([each["claim"] for each in claims], [each["result"] for each in claims], w=w)
+    results = [each["result"] or None for each in claims]
+    await client.complete_many([each["claim"] for each in claims], results, w=w)
     return d.Done(count=len(claims))
 
 

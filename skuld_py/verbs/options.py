@@ -33,6 +33,7 @@ class Plain(Enum):
     ID = auto()
     TOKEN = auto()
     CLAIM = auto()  # a task's id, its claim's token and the proof
+    CALL = auto()  # a function's name, its arguments in order and by name; functions are given the payload
     BYTES = auto()  # over HTTP two fields, as text or as base64
     TIME = auto()  # over HTTP in ms since 1970; functions are given seconds, or a datetime
     PAST = auto()  # the same, in seconds
@@ -152,6 +153,11 @@ TOKEN = Option(
 IN_STATES = Option(
     "states", Plain.STATES, (), flag="--state", field="state",
     help="Only tasks in this state; may be given again, for one of several.")
+FUNCTION = Option(
+    "function", Line(1, 200, "shop:add"), None, shown="all", word="NAME",
+    help="Only calls of this task function; all tasks are read for it.",
+    told="Only calls of this task function. All tasks that are asked for otherwise are read for it: nodes do not"
+         " look into payloads.")
 LEASE = Option("lease_s", Seconds(0.001, DAY_S), LEASE_S, help="How long to hold them.", told="Seconds.")
 DELAY = Seconds(0, 10 * 366 * DAY_S)
 RETRY_IN = Option(
@@ -168,6 +174,12 @@ WAIT = Option("wait_s", Seconds(0, 3600), 0.0, typed=Seconds())
 # -- what a task is enqueued with ----------------------------------------------------------------
 
 PAYLOAD = Option("payload", Plain.BYTES, is_own=True, told="The content")
+CONTENT_PAYLOAD = PAYLOAD._replace(default=None)
+CALLED = Option(
+    "called", Plain.CALL, None, is_own=True,
+    help="Instead of PAYLOAD, call this task function, with each --arg: a value, or name=value; values are JSON"
+         " where they are, else text.",
+    told="Instead of a payload: the task function to call, by the name that workers know")
 PRIORITY = Option(
     "priority", Whole(-(1 << 31), (1 << 31) - 1), 0, typed=Whole(),
     help="Higher goes first; 32 bits, signed.",

@@ -14,6 +14,7 @@ from skuld_py.verbs import documents as d
 from skuld_py.verbs.enqueueing import retry_of
 from skuld_py.verbs.options import (
     ANY_QUEUE,
+    CALLED,
     DAY_S,
     HEADERS,
     NAME,
@@ -105,6 +106,8 @@ async def queues(client: AsyncClient) -> d.Queues:
 
 
 def _check_ticks(asked: Any) -> None:
+    if asked.call is not None and (asked.payload is not None or asked.payload_base64 is not None):
+        raise Refused("bad_payload", "payload: give a payload or a call, not both")
     if (asked.cron is None) == (asked.every_s is None):
         raise Refused("bad_schedule", "cron: give either cron or every_s")
 
@@ -112,7 +115,7 @@ def _check_ticks(asked: Any) -> None:
 @verb("POST /v1/schedules/put", Scope.ADMIN,
       Request("PutSchedule", "A periodic task; the schedule of this name that there was is replaced.", (
           NAME, QUEUE,
-          PAYLOAD._replace(default=b"", is_word=True, told="Each task's content"),
+          PAYLOAD._replace(default=b"", is_word=True, told="Each task's content"), CALLED,
           Option(
               "cron", Line(1, 255, "30 2 * * *"), None, word="LINE", shown=False,
               help="Five fields: minute, hour, day of the month, month, day of the week.",
@@ -134,16 +137,19 @@ def _check_ticks(asked: Any) -> None:
       d.Scheduled, "Have a task enqueued at each tick of a cron line, or every so many seconds.",
       command="schedule put", says=lambda done, given: (
           f"schedule {done['name']} is put{except_at(done['missing'])}", {**done, "queue": given["queue"]}))
-async def put_schedule(client: AsyncClient, name: str, queue: str, payload: bytes, retry: Given | None,
-                       **options: Any) -> d.Scheduled:
+async def put_schedule(client: AsyncClient, name: str, queue: str, payload: bytes, called: bytes | None,
+                       retry: Given | None, **options: Any) -> d.Scheduled:
     """Have a task with PAYLOAD enqueued to QUEUE at each tick of the schedule NAME, from now on.
 
     \b
     Examples:
       skuld schedule put nightly reports all --cron '30 2 * * *' --zone Europe/Berlin
       skuld schedule put beat health --every 10s
+      skuld schedule put sums shop --call shop:add --arg 2 --arg b=3 --every 1h
     """
-    missing = await client.put_schedule(name, queue, payload, retry=retry_of(retry), **options)
+    if called is not None and payload:
+        raise Refused("bad_payload", "payload: give a payload or a call, not both")
+    missing = await client.put_schedule(name, queue, called or payload, retry=retry_of(retry), **options)
     return d.Scheduled(name=name, missing=missing)
 
 

@@ -13,6 +13,7 @@ from skuld_py.verbs import documents as d
 from skuld_py.verbs.options import (
     ANY_QUEUE,
     COPIES,
+    FUNCTION,
     IDS,
     IN_STATES,
     LOG_WAIT_S,
@@ -113,7 +114,8 @@ list_tasks = by_hand(
         Option(
             "until", Plain.PAST, None, field="until_s", shown="now",
             help="Only what was enqueued before then.",
-            told="Only what was enqueued before then, in seconds since 1970."))),
+            told="Only what was enqueued before then, in seconds since 1970."),
+        FUNCTION)),
     d.TaskDocument, "Tasks in id order, which is the order of their making, one JSON document a line.",
     command="list", is_stream=True)
 

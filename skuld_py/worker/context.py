@@ -54,7 +54,7 @@ class TaskContext:
     with."""
 
     def __init__(self, task_id: TaskId, token: int, queue: str, deadline: float,
-                 read: Callable[[TaskId], Task], results_of: Callable[..., list[bytes | None]],
+                 read: Callable[[TaskId], Task], results_of: Callable[..., list[Any]],
                  clock: Callable[[], float] = steady_s,
                  headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self.id = task_id
@@ -132,9 +132,9 @@ class TaskContext:
         """How often the task was claimed so far, this time included, and with claims that reached no worker."""
         return len(self._earlier()) + 1
 
-    def results(self, *, missing_ok: bool = False) -> list[bytes | None]:
-        """The results of the tasks that this one waited for, in the order of their making, as bytes: text in
-        UTF-8, other values in JSON; None for one without a result. A join stands for the tasks that it waited for.
+    def results(self, *, missing_ok: bool = False) -> list[Any]:
+        """What the tasks that this one waited for returned, in the order of their making; None for one without a
+        result. A join stands for the tasks that it waited for.
         ``Refused`` when such a task does not exist; with ``missing_ok`` it counts as None."""
         return self._results_of(self.id, missing_ok=missing_ok)
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from skuld_py.calls.payloads import Call
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.registry import Call
 
 
 class Middleware:

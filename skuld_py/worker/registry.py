@@ -10,17 +10,16 @@
     census(spark, context, paths, output="/tmp")                          # call it here and now
 
 A task function is registered under ``MODULE:FUNCTION`` (``acme.jobs:census``) or the name it is given. It receives
-the claim's SparkSession, its ``TaskContext``, and the arguments of the call. What it returns becomes the task's
-result, so it must be plain as well, and small: say where the data is, not the data. What it raises becomes the
-error of a failed attempt; see ``outcome``. Which client enqueues, ``sending`` says.
+the claim's SparkSession, its ``TaskContext``, and the arguments of the call, which are what its annotations say
+(``calls``). What it returns becomes the task's result, so it must be a value, and small: say where the data is,
+not the data. What it raises becomes the error of a failed attempt; see ``outcome``. Which client enqueues,
+``sending`` says.
 
 Invariants:
 
-* A payload is msgpack of ``[1, name, args, kwargs]`` with None, bool, int (64 bits), float, str, bytes, lists
-  and dicts with str keys; nothing else is written or read, extension types included. Tuples arrive as lists.
-* ``decode_call`` is total: any bytes give a ``Call`` or ``Refused``, in memory bounded by their length.
 * A name means one function for the life of a process.
-* Arguments that do not fit the function's signature are refused when the task is made, not when it runs.
+* Arguments that do not fit the function's signature, or would not arrive as they are, are refused when the task is
+  made, not when it runs.
 
 Pickle was rejected: it runs the enqueuer's code in the worker, and breaks when either is upgraded.
 """
@@ -29,12 +28,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
-import attrs
-import msgpack
-
-from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.calls import payloads
+from skuld_py.calls.arguments import Arguments
+from skuld_py.calls.payloads import NAME_CHARS_MAX, Call, check_name
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.worker.context import TaskContext
@@ -44,11 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from skuld_py.client.asking import Awaiting, Blocking
-
-VERSION = 1
-DEPTH_MAX = 32
-NAME_CHARS_MAX = 200
-INT_MIN, INT_MAX = -(1 << 63), (1 << 64) - 1
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -86,15 +81,6 @@ class TaskFunction(Protocol[P, R_co]):
 
 
 Plain = Callable[Concatenate[Any, TaskContext, P], R]
-
-
-@attrs.frozen
-class Call:
-    """What a payload says: call the function of this name with these arguments."""
-
-    name: str
-    args: list[Any]
-    kwargs: dict[str, Any]
 
 
 _functions: dict[str, Callable[..., Any]] = {}
@@ -137,38 +123,13 @@ def lookup(name: str) -> Callable[..., Any]:
 
 def encode_call(function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> bytes:
     """The payload of a task that calls a function, given by itself or by the name workers know it by."""
-    if callable(function):
-        name = getattr(function, "task_name", None)
-        if name is None:
-            raise Refused("unknown_task", f"{function!r} is no task function; put @skuld_py.task above it")
-        _check_arguments(name, function, args, kwargs)
-    else:
-        name = function
-    _check_name(name)
-    payload: bytes = msgpack.packb([VERSION, name, _plain(args, "args"), _plain(kwargs, "kwargs")])
-    if len(payload) > DEFAULT_LIMITS.payload_bytes:
-        raise Refused("payload_too_large", f"the call of {name} has {len(payload)} bytes, the limit is"
-                      f" {DEFAULT_LIMITS.payload_bytes}; store the data elsewhere and send its path")
-    return payload
-
-
-def decode_call(payload: bytes) -> Call:
-    """The call a payload describes, or ``Refused`` naming what is wrong with it."""
-    if len(payload) > DEFAULT_LIMITS.payload_bytes:
-        raise _no_call(f"it has {len(payload)} bytes, more than {DEFAULT_LIMITS.payload_bytes}")
-    try:
-        parts = msgpack.unpackb(payload, strict_map_key=True)
-    except (ValueError, TypeError, msgpack.UnpackException) as problem:
-        raise _no_call(f"it is no msgpack: {problem or type(problem).__name__}") from None
-    if not isinstance(parts, list) or len(parts) != 4 or type(parts[0]) is not int:
-        raise _no_call("it is not [version, name, args, kwargs]")
-    version, name, args, kwargs = parts
-    if version != VERSION:
-        raise _no_call(f"its version is {version}, this worker knows {VERSION}")
-    if not isinstance(args, list) or not isinstance(kwargs, dict):
-        raise _no_call("args is no list or kwargs no map")
-    _check_name(name)
-    return Call(name, _plain(args, "args"), _plain(kwargs, "kwargs"))
+    if not callable(function):
+        return payloads.call(function, *args, **kwargs)
+    name = getattr(function, "task_name", None)
+    if name is None:
+        raise Refused("unknown_task", f"{function!r} is no task function; put @skuld_py.task above it")
+    _check_arguments(name, function, args, kwargs)
+    return _arguments_of(function).encode(name, args, kwargs)
 
 
 def function_of(call: Call) -> Callable[..., Any]:
@@ -176,6 +137,16 @@ def function_of(call: Call) -> Callable[..., Any]:
     function = lookup(call.name)
     _check_arguments(call.name, function, tuple(call.args), call.kwargs)
     return function
+
+
+def rebuilt(function: Callable[..., Any], call: Call) -> Call:
+    """The call with what the function's annotations make of its arguments; else ``Refused``."""
+    return _arguments_of(function).rebuilt(call)
+
+
+@cache
+def _arguments_of(function: Callable[..., Any]) -> Arguments:
+    return Arguments(function, [*islice(inspect.signature(function).parameters, 2)])
 
 
 def _register(function: Callable[..., Any], name: str | None, options: Options,
@@ -188,7 +159,7 @@ def _register(function: Callable[..., Any], name: str | None, options: Options,
             raise Refused("bad_task", f"{function.__qualname__} is in __main__, which is another module in a"
                           " worker; move it to a module, or give it a name: @task(name=...)")
         name = f"{function.__module__}:{function.__qualname__}"
-    _check_name(name)
+    check_name(name)
     _check_signature(name, function)
     known = _functions.get(name)
     if known is not None and _place(known) != _place(function):
@@ -223,12 +194,6 @@ def _said(function: Callable[..., Any]) -> str:
     return "{}:{}".format(*_place(function))
 
 
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
-        raise Refused("bad_name", f"a task function's name has 1 to {NAME_CHARS_MAX} printable characters,"
-                      f" like acme.jobs:census, not {str(name)[:64]!r}")
-
-
 def _check_signature(name: str, function: Callable[..., Any]) -> None:
     try:
         inspect.signature(function).bind_partial(None, None)
@@ -243,48 +208,6 @@ def _check_arguments(name: str, function: Callable[..., Any], args: tuple[Any, .
         inspect.signature(function).bind(None, None, *args, **kwargs)
     except TypeError as problem:
         raise Refused("bad_arguments", f"{name}: {problem}", name=name) from None
-
-
-def _plain(value: Any, where: str, depth: int = 0) -> Any:
-    """The value with tuples as lists; ``Refused`` naming the place of the first thing that cannot travel."""
-    kind = type(value)
-    if value is None or kind in (bool, float, bytes):
-        return value
-    if depth > DEPTH_MAX:
-        raise _bad_value(where, f"is nested deeper than {DEPTH_MAX}")
-    if kind is int:
-        if not INT_MIN <= value <= INT_MAX:
-            raise _bad_value(where, "does not fit into 64 bits")
-        return value
-    if kind is str:
-        if not value.isascii():
-            _check_text(value, where)
-        return value
-    if kind in (list, tuple):
-        return [_plain(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
-    if kind is dict:
-        for key in value:
-            if type(key) is not str:
-                raise _bad_value(where, f"has the key {key!r:.40}, which is no str")
-            _check_text(key, where)
-        return {key: _plain(item, f"{where}[{key!r:.40}]", depth + 1) for key, item in value.items()}
-    raise _bad_value(where, f"is a {kind.__name__}; a call holds None, bool, int, float, str, bytes, list and"
-                            " dict")
-
-
-def _check_text(text: str, where: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise _bad_value(where, "is a str that is no valid Unicode") from None
-
-
-def _bad_value(where: str, problem: str) -> Refused:
-    return Refused("bad_arguments", f"{where} {problem}", field=where)
-
-
-def _no_call(problem: str) -> Refused:
-    return Refused("bad_call", f"the payload is no call of a task function: {problem}")
 
 
 @task(name="skuld:join")

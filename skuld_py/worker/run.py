@@ -20,14 +20,16 @@ from typing import Any, Protocol
 
 import attrs
 
+from skuld_py.calls.payloads import Call, decode_call
+from skuld_py.calls.results import encode_result
 from skuld_py.client.client import Claim
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.lease import Key
 from skuld_py.worker.middleware import middleware_added, surround
-from skuld_py.worker.outcome import encode_result, error_of, said
-from skuld_py.worker.registry import Call, decode_call, function_of
+from skuld_py.worker.outcome import error_of, said
+from skuld_py.worker.registry import function_of, rebuilt
 from skuld_py.worker.tracing import spanned
 
 
@@ -166,6 +168,7 @@ class Run:
         try:
             call = decode_call(self.claim.payload)
             function = function_of(call)
+            call = rebuilt(function, call)
             timeout_s: float | None = vars(function)["task_timeout_s"]
         except Refused as error:
             return Failed(said(error), error_of(error), is_final=True)

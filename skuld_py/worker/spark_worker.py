@@ -24,11 +24,11 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from skuld_py.calls.payloads import Call
 from skuld_py.errors import Refused
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.escapees import LOOK_S, Sweep
 from skuld_py.worker.pools import Pools
-from skuld_py.worker.registry import Call
 from skuld_py.worker.spark_guard import Home, at_home, guard, inherited
 from skuld_py.worker.spark_session import SparkRuntime
 

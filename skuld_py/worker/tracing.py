@@ -10,9 +10,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
+from skuld_py.calls.payloads import Call
 from skuld_py.model.tracing import TRACEPARENT, is_traceparent
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.registry import Call
 
 
 def spanned(function: Callable[..., Any], call: Call) -> Callable[..., Any]:

@@ -62,7 +62,7 @@ def test_what_a_request_may_hold_is_said() -> None:
 
     for verb in VERBS:
         assert schemas[verb.asks.name]["additionalProperties"] is False
-    assert schemas["Enqueue"]["oneOf"] == [{"required": ["payload"]}, {"required": ["payload_base64"]}]
+    assert schemas["Enqueue"]["oneOf"] == [{"required": [name]} for name in ("payload", "payload_base64", "call")]
     assert schemas["Claim"]["properties"]["lease_s"]["minimum"] == 0.001
     assert schemas["Enqueue"]["properties"]["priority"]["maximum"] == (1 << 31) - 1
 

@@ -601,7 +601,8 @@ def test_ends_are_awaited(anybody: Asker, queue: str) -> None:
     assert (first["id"], first["state"], first["result"], first["error_base64"]) == (done, "completed", "42", None)
     assert (second["state"], second["result_base64"]) == ("cancelled", None)
     late = anybody.post("results", {"ids": [waits], "wait_s": 0.2}).json["ends"]
-    assert late == [{"id": waits, "state": None, "result_base64": None, "error_base64": None}]
+    assert late == [{"id": waits, "state": None, "result_type": "none", "value": None, "result_base64": None,
+                     "error_base64": None}]
     assert anybody.post("results", {"ids": [waits]}).json["ends"] == late
 
 

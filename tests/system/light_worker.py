@@ -6,7 +6,6 @@ QUEUE [LEASE_S]``; it runs until it is killed.
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import tempfile
@@ -16,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import skuld_py
+from skuld_py.calls.payloads import Call
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.registry import Call
 from skuld_py.worker.worker import Worker
 
 SLOTS = 8
@@ -28,7 +27,7 @@ LEASE_S = 3.0
 def spell(spark: object, context: TaskContext, letter: str) -> str:
     """The letter behind what the step before has spelt."""
     before = context.results()
-    return (before[0] or b"").decode() + letter if before else letter
+    return str(before[0]) + letter if before else letter
 
 
 @skuld_py.task(name="test.square", queue="group")
@@ -47,13 +46,13 @@ def doze(spark: object, context: TaskContext, seconds: float) -> float:
 @skuld_py.task(name="test.total", queue="group")
 def total(spark: object, context: TaskContext) -> list[int]:
     """How many numbers were given, and their sum."""
-    found = [json.loads(result or b"null") for result in context.results()]
+    found = context.results()
     return [len(found), sum(found)]
 
 
 @skuld_py.task(name="test.report", queue="group")
-def report(spark: object, context: TaskContext) -> list[str]:
-    return [(result or b"").decode() for result in context.results()]
+def report(spark: object, context: TaskContext) -> list[Any]:
+    return context.results()
 
 
 class PlainEngine:

@@ -3,13 +3,13 @@ of them, and whatever is killed, each task is completed once."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -157,7 +157,7 @@ def enqueue(client: Client, function: str, *args: object) -> TaskId:
     return client.enqueue(QUEUE, encode_call(f"on_cluster:{function}", *args))
 
 
-def result_of(client: Client, task: TaskId, worker: subprocess.Popen[bytes] | None = None) -> bytes | None:
+def result_of(client: Client, task: TaskId, worker: subprocess.Popen[bytes] | None = None) -> Any:
     eventually(lambda: client.get(task).state != "waiting" and client.get(task).state != "claimed", worker)
     found = client.get(task)
     assert found.is_completed, found.error
@@ -179,7 +179,7 @@ def first_words(pipe: Path) -> tuple[int, int]:
 def test_everything_runs_on_both_executors(workers: Workers, spark: Standalone, client: Client) -> None:
     task = enqueue(client, "everything")
 
-    found = json.loads(result_of(client, task, workers.newest) or b"")
+    found = result_of(client, task, workers.newest)
 
     squares = sum(n * n for n in range(1, 101))
     assert found["places"] == {"own": 2, "lambda": 2, "udf": 2, "shuffle": 2}
@@ -224,7 +224,7 @@ def test_a_worker_that_is_killed_loses_its_executors_and_another_does_its_task(
 
     assert psutil.wait_procs([partition, *executors], timeout=60)[1] == []
     os.close(opened)
-    assert result_of(client, task, other) == b"8"
+    assert result_of(client, task, other) == 8
     assert len(client.get(task).claims) == 2
 
 

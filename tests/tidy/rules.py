@@ -19,7 +19,7 @@ ANYTHING = "anything"
 
 _MODEL = frozenset({"errors", "config", "crdt", "model"})
 _NODE = _MODEL | {"partition", "cluster", "node"}
-_CLIENT = frozenset({"errors", "config", "model", "wire", "client"})
+_CLIENT = frozenset({"errors", "config", "model", "wire", "calls", "client"})
 
 # The rank of each room: which others it may import. Imports point one way, so no two rooms name each other.
 ROOMS: dict[str, frozenset[str] | str] = {
@@ -38,7 +38,8 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "runtime": _NODE | {"wire", "almanac", "keys"},
     "simulation": _NODE | _CLIENT,
     "embedded": frozenset({"errors", "config", "extras"}),
-    "client": _MODEL | {"wire", "keys"},
+    "calls": frozenset({"errors", "config"}),
+    "client": _MODEL | {"wire", "keys", "calls"},
     "verbs": _CLIENT | {"almanac"},
     "gateway": _CLIENT | {"verbs", "exposition"},
     "worker": _CLIENT | {"embedded", "exposition", "extras"},

@@ -87,8 +87,8 @@ def test_the_numbers_of_single_verbs_are_those_of_the_cluster() -> None:
 
 def test_each_of_many_tasks_has_for_itself_what_the_client_takes_as_lists() -> None:
     assert {option.name for option in enqueueing.OWN} == {
-        "id", "payload", "not_before", "expires", "key", "unique", "deps"}
-    assert {option.name for option in enqueueing.TASK_OPTIONS} | {"queue"} == {
+        "id", "payload", "called", "not_before", "expires", "key", "unique", "deps"}
+    assert {option.name for option in enqueueing.TASK_OPTIONS} - {"called"} | {"queue"} == {
         *inspect.signature(Client.enqueue).parameters} - {"self", "client"}
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 import skuld_py
+from skuld_py.calls.payloads import Call
+from skuld_py.calls.results import encode_result
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.middleware import Middleware, add_middleware, middleware_added, surround
-from skuld_py.worker.registry import Call
 from skuld_py.worker.run import Returned, Run
 
 CALL = Call("test", [1], {})
@@ -109,7 +110,7 @@ def test_a_worker_runs_a_task_inside_those_added(monkeypatch: pytest.MonkeyPatch
                           claim.clock)
     engine: Any = Direct()
 
-    assert Run(claim, context, engine, lambda *_: None, lambda *_: None)._outcome() == Returned(b"8")
+    assert Run(claim, context, engine, lambda *_: None, lambda *_: None)._outcome() == Returned(encode_result(8))
     assert notes == ["a before [4]", "a after 8"]
 
 

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import skuld_py
+from skuld_py.calls.payloads import Call, decode_call
 from skuld_py.errors import Refused
-from skuld_py.worker.registry import Call, decode_call, encode_call, lookup
+from skuld_py.worker.registry import encode_call, lookup
 
 
 @skuld_py.task
@@ -146,7 +147,8 @@ def test_any_bytes_are_a_call_or_refused(payload: bytes) -> None:
     [
         b"",
         b"hello",
-        msgpack.packb([2, "f", [], {}]),
+        msgpack.packb([3, "f", [], {}]),
+        msgpack.packb([0, "f", [], {}]),
         msgpack.packb([True, "f", [], {}]),
         msgpack.packb([1, "f", [], {}, 0]),
         msgpack.packb([1, "", [], {}]),

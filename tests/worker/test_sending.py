@@ -10,9 +10,9 @@ import pytest
 
 import skuld_py
 from skuld_py import Client, Refused
+from skuld_py.calls.payloads import Call, decode_call
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
 from skuld_py.worker import sending
-from skuld_py.worker.registry import Call, decode_call
 from skuld_py.worker.sending import Options
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -201,7 +200,7 @@ def test_a_task_runs_and_its_log_tells_how_far_it_came(
     eventually(is_completed(client, task))
 
     entries = list(map(decode_entry, client.get(task).claims[0].log))
-    assert json.loads(client.get(task).result or b"") == {"total": 332_833_500, "session": True}
+    assert client.get(task).result == {"total": 332_833_500, "session": True}
     progress = [entry for entry in entries if entry["kind"] == "progress"]
     assert (progress[-1]["done"], progress[-1]["note"]) == (1_000, "squared")
     spark = progress[-1]["spark"]  # Spark's status runs behind: what is done may be a step short at the end
@@ -232,7 +231,7 @@ def test_a_script_that_makes_and_stops_a_session_has_its_own_and_ends_no_other(
     eventually(is_completed(client, after))
 
     for task in client.get_many([*scripts, after]):
-        assert json.loads(task.result or b"") == [True, True, [], 3, True, "3", []]
+        assert task.result == [True, True, [], 3, True, "3", []]
         assert len(task.claims) == 1
     assert jvm_of(worker) == jvm
 
@@ -265,7 +264,7 @@ def test_a_lost_lease_ends_the_spark_job(
     eventually(is_completed(client, task))
     claims = client.get(task).claims
     assert client.get(task).completed_token == claims[1].token
-    assert client.get(task).result == b"2"
+    assert client.get(task).result == 2
     assert claims[0].outcome != "completed"
 
 
@@ -305,7 +304,7 @@ def test_a_spawned_thread_is_the_tasks(
 
     eventually(is_completed(client, task))
 
-    assert json.loads(client.get(task).result or b"") == [3, True]
+    assert client.get(task).result == [3, True]
 
 
 def test_nothing_of_a_lost_claim_runs_on_while_its_worker_is_stopped(
@@ -323,7 +322,7 @@ def test_nothing_of_a_lost_claim_runs_on_while_its_worker_is_stopped(
         worker.send_signal(signal.SIGCONT)
 
     eventually(is_completed(client, task))
-    assert client.get(task).result == b"2"
+    assert client.get(task).result == 2
 
 
 def test_a_killed_jvm_is_replaced_and_its_task_done_again(
@@ -339,7 +338,7 @@ def test_a_killed_jvm_is_replaced_and_its_task_done_again(
     eventually(is_completed(client, task))
     first, _ = client.get(task).claims
     assert decode_entry(first.log[-1])["reason"].startswith("Spark's JVM ended")
-    assert client.get(task).result == b"2"
+    assert client.get(task).result == 2
 
 
 def test_a_task_that_kills_its_jvm_fails_and_its_neighbour_is_done(
@@ -379,7 +378,7 @@ def test_sigterm_drains_releases_and_leaves_no_process(
 
     assert worker.wait(90) == 0
 
-    assert client.get(short).result == b"7"
+    assert client.get(short).result == 7
     claim = client.get(long).claims[0]
     assert claim.is_released
     assert decode_entry(claim.log[-1])["reason"].startswith("the worker stops")
@@ -415,4 +414,4 @@ def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_its_neighbour
     finally:
         second.kill()
         second.wait()
-    assert client.get(neighbour).result == b"2"
+    assert client.get(neighbour).result == 2

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 
+from skuld_py.calls.payloads import Call
 from skuld_py.client.tracing import traced
 from skuld_py.model.tracing import TRACEPARENT, is_traceparent
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.registry import Call
 from skuld_py.worker.tracing import spanned
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
