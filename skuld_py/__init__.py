@@ -3,7 +3,8 @@
 How to read the code, inside out: ``errors`` and ``config``; ``crdt`` (lattices); ``model`` (nouns, messages,
 events); ``partition`` (one partition: data, copies, elections); ``cluster`` (the coordination log, and placement);
 ``node`` (one process as one machine, ``Node.step(now_ms, event)``); ``wire`` (bytes and messages); ``runtime``
-(the loop and its adapters: ZeroMQ, LMDB, ZooKeeper). Users import ``client`` and ``worker`` through this module.
+(the loop and its adapters: ZeroMQ, LMDB, ZooKeeper); ``calls`` (what tasks and results hold). Users import
+``client`` and ``worker`` through this module.
 ``verbs`` are what a client can do, told once for ``gateway`` (HTTP) and ``cli``; ``archive`` keeps ended tasks.
 ``embedded`` runs Java and ZooKeeper on one machine, for ``demo`` and others. ``simulation`` runs whole clusters in
 virtual time, and is no part of a wheel; ``testing`` is a cluster of one node in memory, for users' own tests.
@@ -24,6 +25,7 @@ _PUBLIC = {
     "Schedule": "skuld_py.client.scheduling",
     "Task": "skuld_py.model.task",
     "TaskId": "skuld_py.model.ids",
+    "call": "skuld_py.calls.payloads",
     "task": "skuld_py.worker.registry",
     "using": "skuld_py.worker.sending",
     "Middleware": "skuld_py.worker.middleware",
@@ -36,10 +38,11 @@ _PUBLIC = {
 }
 
 __all__ = ["AsyncClient", "Claim", "Client", "Fenced", "Middleware", "Refused", "Retry", "Schedule",
-           "SkuldError", "Task", "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware", "task",
-           "using"]
+           "SkuldError", "Task", "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware", "call",
+           "task", "using"]
 
 if TYPE_CHECKING:
+    from skuld_py.calls.payloads import call
     from skuld_py.client.async_client import AsyncClient
     from skuld_py.client.claims import Claim
     from skuld_py.client.client import Client

@@ -77,11 +77,16 @@ class Arguments:
 
 def _check(plain: Any, writer: Writer, where: str, parameter: str, shape: Shape | None) -> None:
     """What was written is made again, as the same kinds."""
+    made = plain if shape is None else shape(plain, where)
+    if not writer.kinds:
+        return
     again = Writer()
-    found = again.plain(plain if shape is None else shape(plain, where), where)
-    if writer.kinds and (again.kinds != writer.kinds or found != plain):
-        arriving = [*again.kinds, *[None] * len(writer.kinds)]
-        lost = next((kind for kind, other in zip(writer.kinds, arriving, strict=False) if kind is not other),
-                    writer.kinds[0]).__name__
-        raise bad_value(where, f"holds a {lost}, which would not arrive as one; annotate the parameter, as"
-                        f" {parameter}: {lost}, or send it as text")
+    found = again.plain(made, where)
+    if again.kinds == writer.kinds and found == plain:
+        return
+    lost = [kind.__name__ for kind in writer.kinds if kind not in again.kinds]
+    if lost:
+        raise bad_value(where, f"holds a {lost[0]}, which would not arrive as one; annotate the parameter, as"
+                        f" {parameter}: {lost[0]}, or send it as text")
+    raise bad_value(where, f"would not arrive as it is: {repr(plain)[:100]} would be {repr(found)[:100]}; give its"
+                    " parts the types of their annotations")

@@ -1,9 +1,9 @@
 """Values as they travel in a call: None, bool, int (64 bits), float, str, bytes, lists, and dicts with str keys.
 
 What else a program holds is written as one of these, as anybody would write it in JSON: times in ISO 8601, a UUID
-and a Decimal as text, a timedelta as seconds, a member of an Enum as its value, and a dataclass, an attrs class or
-a pydantic model as a dict of its fields. What it was the annotations of the function say (``shapes``), so a caller
-without Python writes the same. Tuples are lists.
+and a Decimal as text, a timedelta as seconds, a member of an Enum as its value, a set as a list, and a dataclass,
+an attrs class or a pydantic model as a dict of its fields. What it was the annotations of the function say
+(``shapes``), so a caller without Python writes the same. Tuples are lists.
 
 Invariant: a value is written, or refused with its place in the call; nothing is written by guess.
 
@@ -64,6 +64,8 @@ class Writer:
 
     def _written(self, value: Any, where: str, depth: int) -> Any:
         self.kinds.append(type(value))
+        if type(value) in (set, frozenset):  # in an order that does not change from process to process
+            return sorted((self.plain(item, f"{where}[...]", depth + 1) for item in value), key=repr)
         if not isinstance(value, _IS_WRITTEN):
             return self._fields(value, where, depth)
         written = _text_of(value)
@@ -81,8 +83,8 @@ class Writer:
             names = {field.name: field.name for field in dataclasses.fields(kind) if field.init}
         else:
             raise bad_value(where, f"is a {kind.__name__}; a call holds None, bool, int, float, str, bytes, list"
-                            " and dict; datetime, date, time, timedelta, UUID, Decimal, Enum; and dataclasses,"
-                            " attrs classes and pydantic models of these")
+                            " and dict; set, datetime, date, time, timedelta, UUID, Decimal, Enum; and"
+                            " dataclasses, attrs classes and pydantic models of these")
         return {shown: self.plain(getattr(value, name), f"{where}.{name}", depth + 1)
                 for name, shown in names.items()}
 

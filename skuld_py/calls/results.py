@@ -89,6 +89,7 @@ def decode_result(stored: bytes | None) -> Any:
     """The value of a stored result; None for none. Never an error."""
     if not stored:
         return None
+    stored = bytes(stored)
     if not stored.startswith(MARK):
         return stored
     tag, content = stored[len(MARK) : _HEAD], stored[_HEAD:]

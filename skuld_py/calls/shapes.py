@@ -232,8 +232,9 @@ def hints_of(of: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(of, include_extras=True)
     except Exception:  # a name that is not there, or anything that an expression may raise
-        return {name: hint for name, given in vars(of).get("__annotations__", {}).items()
-                if (hint := _hint(of, given)) is not None}
+        bases = reversed(of.__mro__) if isinstance(of, type) else [of]
+        return {name: hint for base in bases for name, given in getattr(base, "__annotations__", {}).items()
+                if (hint := _hint(base, given)) is not None}
 
 
 def _hint(of: Any, given: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from skuld_py.cli import situation
+from skuld_py.cli.running import Running
 from skuld_py.cli.situation import Situation
 
 
@@ -22,6 +23,7 @@ class Look:
     at_s: float
     at_ms: int
     situation: Situation
+    running: tuple[Running, ...] = ()
 
 
 @attrs.frozen
@@ -59,6 +61,7 @@ def _rate(count: int, span_s: float) -> float | None:
 
 
 def document(now: Look, before: Look | None) -> dict[str, Any]:
-    """A look as JSON has it: as of ``skuld status``, with rates."""
+    """A look as JSON has it: as of ``skuld status``, with rates and what runs."""
     return {"at_ms": now.at_ms, **situation.document(now.situation),
+            "running": [attrs.asdict(row) for row in now.running],
             "queues": None if now.situation.doubt else [attrs.asdict(row) for row in queue_rows(now, before)]}

@@ -1,4 +1,5 @@
-"""``skuld top``: a cluster at a glance, again and again: what needs attention, queues with rates, nodes, leaders.
+"""``skuld top``: a cluster at a glance, again and again: what needs attention, queues with rates, what runs, nodes,
+leaders.
 
 On a terminal it is one screen that is drawn anew, and leaves no trace when it ends, by q or Ctrl-C. Into a file
 or a pipe it is one look below the other, and with ``--json`` one document a line. A node that dies is no end of
@@ -34,6 +35,9 @@ LINES_OF_FILES = 10_000
 FIXED_LINES = 12
 """Lines of a screen that are not rows: the head, the heads of tables, and the blanks between them."""
 
+RUNNING_LINES = 3
+"""Head and blank of the table of what runs."""
+
 Draw = Callable[["Look", "Look | None", str], None]
 Pause = Callable[[float], bool]
 
@@ -44,7 +48,9 @@ Pause = Callable[[float], bool]
 @click.option("--once", is_flag=True, show_default=False, help="Look once, for scripts; without rates.")
 @client_options
 def top(every_s: float, once: bool, nodes: str, timeout_s: float, as_json: bool) -> None:
-    """Watch a cluster: what needs attention, queues and their rates, nodes, and who leads what.
+    """Watch a cluster: what needs attention, queues and their rates, what runs, nodes, and who leads what.
+
+    Of claimed tasks up to 20 are named, the oldest of the last hour, as far as a short search finds them.
 
     q or Ctrl-C ends it. Into a file or a pipe it prints one look below the other.
 
@@ -75,9 +81,12 @@ def top(every_s: float, once: bool, nodes: str, timeout_s: float, as_json: bool)
 def _look(connection: Any, timeout_s: float) -> Look:
     from skuld_py.cli import situation
     from skuld_py.cli.rates import Look
+    from skuld_py.cli.running import running
     from skuld_py.cli.showing import now_ms
 
-    return Look(time.monotonic(), now_ms(), situation.look(connection, timeout_s))
+    seen, at_ms = situation.look(connection, timeout_s), now_ms()
+    has_claims = any(row.claimed for row in seen.depths)
+    return Look(time.monotonic(), at_ms, seen, running(connection, at_ms, timeout_s) if has_claims else ())
 
 
 def _watch(connection: Any, timeout_s: float, every_s: float, draw: Draw, pause: Pause,
@@ -192,10 +201,26 @@ def frame(now: Look, before: Look | None, doubt: str, height: int) -> Renderable
         troubles.insert(0, f"the next look failed, this is the one before: {harmless(doubt)}")
     lines = [Text(f"! {line}", style="yellow") for line in troubles] or [Text("all is well", style="green")]
     room = max(6, height - FIXED_LINES - len(lines))
+    works, room = _running_table(now, room)
     nodes, partitions = situations.node_table(seen.described), _partition_table(now, max(2, room // 3))
     for_queues = max(3, room - len(seen.described.nodes) - min(len(seen.described.partitions), room // 3))
     queues = _queue_table(queue_rows(now, before), situations.states_shown(seen.depths), for_queues)
-    return Group(head, *lines, Text(""), queues, Text(""), nodes, Text(""), partitions)
+    return Group(head, *lines, Text(""), queues, Text(""), *works, nodes, Text(""), partitions)
+
+
+def _running_table(now: Look, room: int) -> tuple[list[RenderableType], int]:
+    """What runs, in a quarter of the room; and the room that is left."""
+    from rich.text import Text
+
+    from skuld_py.cli.showing import distance, harmless, table
+
+    most = min(len(now.running), (room - RUNNING_LINES) // 4)
+    if most < 1:
+        return [], room
+    made = table("runs", "queue", "held by", "since")
+    for row in now.running[:most]:
+        made.add_row(row.call or row.id, row.queue, harmless(row.holder), distance(row.start_ms, now.at_ms))
+    return [made, Text("")], room - most - RUNNING_LINES
 
 
 def _queue_table(rows: list[Any], states: tuple[str, ...], most: int) -> RenderableType:

@@ -144,7 +144,7 @@ class Reading:
                 found = yield from self._bare(task_ids.split(answer.ids))
                 yield Part(_calling(function, [task for task in found if mask >> State[task.state.upper()] & 1]))
             else:
-                found, unsure = _tasks_of(answer)
+                found, unsure = tasks_of(answer)
                 known = {task.id: task for task in (yield from self._bare(unsure))}
                 yield Part(_calling(function, [known.get(task.id, task) for task in found]))
             after, is_over = answer.upto, not answer.upto
@@ -165,7 +165,7 @@ def _mask(states: Sequence[str]) -> int:
     return mask
 
 
-def _tasks_of(answer: m.Listed) -> tuple[list[Task], list[bytes]]:
+def tasks_of(answer: m.Listed) -> tuple[list[Task], list[bytes]]:
     """The tasks of a page, and the ids of those whose state only a node can tell."""
     found: list[Task] = []
     unsure: list[bytes] = []

@@ -132,6 +132,12 @@ class TaskContext:
         """How often the task was claimed so far, this time included, and with claims that reached no worker."""
         return len(self._earlier()) + 1
 
+    @property
+    def attempt_said(self) -> str:
+        """``2/3``: the second of three attempts. Attempts that failed or lapsed count, since the task was last
+        revived. For lines of a log: where nothing is known yet, nothing is read, and it is ``?``."""
+        return "?" if self._task is None else f"{self._task.attempts + 1}/{self._task.retry.max_attempts}"
+
     def results(self, *, missing_ok: bool = False) -> list[Any]:
         """What the tasks that this one waited for returned, in the order of their making; None for one without a
         result. A join stands for the tasks that it waited for.

@@ -16,12 +16,14 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Protocol
 
 import attrs
 
 from skuld_py.calls.payloads import Call, decode_call
 from skuld_py.calls.results import encode_result
+from skuld_py.calls.sight import call_line
 from skuld_py.client.client import Claim
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused
@@ -31,6 +33,8 @@ from skuld_py.worker.middleware import middleware_added, surround
 from skuld_py.worker.outcome import error_of, said
 from skuld_py.worker.registry import function_of, rebuilt
 from skuld_py.worker.tracing import spanned
+
+CALL_CHARS = 80
 
 
 class Engine(Protocol):
@@ -126,6 +130,12 @@ class Run:
     def age_s(self) -> float:
         """How long it has been running."""
         return time.monotonic() - self.started_s
+
+    @cached_property
+    def said(self) -> str:
+        """The task in a line of the log: its id, and the call."""
+        line = call_line(self.claim.payload, CALL_CHARS)
+        return f"{self.claim.id} {line}" if line else str(self.claim.id)
 
     @property
     def is_running(self) -> bool:

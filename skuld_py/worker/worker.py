@@ -246,7 +246,8 @@ class Worker:
         self._scribe.begin(run)
         self._heart.watch(run)
         alone = ", alone: it ran when Spark's JVM died" if run.deaths else ""
-        self._report(f"task {run.claim.id} started, token {run.claim.token}{alone}")
+        attempt = run.context.attempt_said
+        self._report(f"task {run.said} started, attempt {attempt}, token {run.claim.token}{alone}")
         run.start()
 
     def _on_claim_error(self, error: SkuldError) -> None:
@@ -287,7 +288,7 @@ class Worker:
         run.context.lose(reason)
         self._scribe.forget(run)
         self._renewer.drop(run.key)
-        self._report(f"task {run.claim.id} lost after {run.age_s:.1f} s: {reason}; cancelling")
+        self._report(f"task {run.said} lost after {run.age_s:.1f} s: {reason}; cancelling")
         self._halt(run)
 
     def _give_up(self, run: Run, reason: str) -> None:
@@ -342,12 +343,12 @@ class Worker:
             return
         if not isinstance(outcome, Failed):
             outcome = _failed("the function raised ClaimLost although its claim is not lost")
-        self._report(f"task {run.claim.id} failed after {run.age_s:.1f} s: {outcome.words[:WORDS_CHARS_MAX]}")
+        self._report(f"task {run.said} failed after {run.age_s:.1f} s: {outcome.words[:WORDS_CHARS_MAX]}")
         self._scribe.fail(run, outcome.error, is_final=outcome.is_final)
 
     def _write_release(self, run: Run, reason: str) -> None:
         self._writing[run.key] = run
-        self._report(f"task {run.claim.id} given back: {reason}")
+        self._report(f"task {run.said} given back: {reason}")
         self._scribe.release(run, reason)
 
     def _on_done(self, run: Run, what: str) -> None:
@@ -355,7 +356,7 @@ class Worker:
         self.counts.ended[what] = self.counts.ended.get(what, 0) + 1
         self._renewer.drop(run.key)
         if what not in ("released", "failed", "died"):
-            self._report(f"task {run.claim.id} {what} after {run.age_s:.1f} s")
+            self._report(f"task {run.said} {what} after {run.age_s:.1f} s")
 
     def _on_abandoned(self, run: Run) -> None:
         """Its thread does not end, in a call into C perhaps. It is left alone: its Spark is cancelled."""

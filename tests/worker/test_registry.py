@@ -93,7 +93,7 @@ def test_a_function_takes_session_and_context() -> None:
     ("value", "where"),
     [
         ({"day": object()}, r"args\[0\]\['day'\] is a object"),
-        ([1, {2}], r"args\[0\]\[1\] is a set"),
+        ([1, range(2)], r"args\[0\]\[1\] is a range"),
         (1 << 64, r"args\[0\] does not fit"),
         ({1: 2}, r"args\[0\] has the key 1"),
         ("\ud800", r"args\[0\] is a str that is no valid Unicode"),

@@ -1,0 +1,60 @@
+"""What runs now, for ``skuld top``: claimed tasks, by what they call, who holds them, and since when.
+
+No index has them (one that is renewed would move in it), so they are looked for among all tasks, the oldest first:
+those of the last hour, and ``PAGES`` pages of them at most, each of which costs every node some tens of
+milliseconds. Where thousands of tasks end in an hour, what runs may lie behind that, and is not shown; the counts
+of the queues are exact.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.client.connection import Connection
+from skuld_py.client.reading import tasks_of
+from skuld_py.errors import SkuldError
+from skuld_py.model import messages as m
+from skuld_py.model.ids import to_text
+from skuld_py.model.state import State
+
+ROWS, PAGES = 20, 2
+SPAN_MS = 3_600_000
+
+
+@attrs.frozen
+class Running:
+    """A claimed task. ``call``: None for a payload that is no call."""
+
+    id: str
+    queue: str
+    call: str | None
+    holder: str
+    start_ms: int
+
+
+def running(connection: Connection, now_ms: int, timeout_s: float) -> tuple[Running, ...]:
+    """Up to ``ROWS`` of them, the oldest first; those that were found when a node did not answer."""
+    found: list[Running] = []
+    after = b""
+    for _ in range(PAGES):
+        question = m.List(connection.next_request(), "", after, ROWS - len(found), 1 << State.CLAIMED,
+                          max(1, now_ms - SPAN_MS))
+        try:
+            page = connection.call(question, timeout_s, is_idempotent=True)
+        except SkuldError:
+            break
+        if not isinstance(page, m.Listed):
+            break
+        found += _rows_of(page)
+        after = page.upto
+        if not after or len(found) >= ROWS:
+            break
+    return tuple(found)
+
+
+def _rows_of(page: m.Listed) -> list[Running]:
+    from skuld_py.calls.sight import call_line
+
+    return [Running(to_text(task.id), task.queue, call_line(task.payload), task.claims[-1].holder,
+                    task.claims[-1].start_ms)
+            for task in tasks_of(page)[0] if task.claims]
