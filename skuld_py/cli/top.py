@@ -1,5 +1,4 @@
-"""``skuld top``: a cluster at a glance, again and again: what needs attention, queues with rates, what runs, nodes,
-leaders.
+"""``skuld top``: a cluster at a glance, again and again: what needs attention, queues, what runs, nodes, leaders.
 
 On a terminal it is one screen that is drawn anew, and leaves no trace when it ends, by q or Ctrl-C. Into a file
 or a pipe it is one look below the other, and with ``--json`` one document a line. A node that dies is no end of

@@ -17,7 +17,7 @@ from skuld_py.client.options import Retry
 
 VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew", "complete_many": "complete",
            "fail_many": "fail", "set_limits": "limit", "remove_limits": "unlimit",
-           "update": "append", "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
+           "update": "append", "get_many": "get", "depths": "status", "greeting": "status", "ends": "results", "result": "results",
            "put_schedule": "schedule put", "schedules": "schedule list", "remove_schedule": "schedule remove"}
 """The verbs of methods that are called otherwise; the many form and the single one share a verb."""
 WITHOUT = {"close", "new_ids", "chain", "group", "chord", "join", "results_of", "collectable", "archived",
@@ -30,7 +30,7 @@ ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "
              "every_s": "every"}
 """Arguments of methods that are options of verbs."""
 GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page", "delay_s",
-         "results", "errors", "name", "after"}
+         "results", "errors", "name", "after", "like"}
 """Arguments of methods that are arguments of verbs, or the verb's own affair."""
 
 
@@ -54,7 +54,7 @@ def test_every_method_has_a_verb_with_its_options(method: str) -> None:
     parameters = inspect.signature(getattr(Client, method)).parameters
     called_back = {name for name, each in parameters.items() if "Callable" in str(each.annotation)}
     wanted = {*parameters} - GIVEN - called_back
-    if method in ("get", "log"):
+    if method in ("get", "log", "result"):
         wanted -= {"id"}  # an argument there
     if "retry" in wanted:
         wanted = wanted - {"retry"} | {field.name.removesuffix("_s") for field in attrs.fields(Retry)}

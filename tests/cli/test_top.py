@@ -12,17 +12,24 @@ import sys
 import termios
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 from click.testing import CliRunner, Result
 
+from skuld_py.calls.payloads import call
 from skuld_py.cli import rates, situation, top
 from skuld_py.cli.main import main
 from skuld_py.cli.rates import Look
+from skuld_py.cli.running import ROWS, SPAN_MS, Running
+from skuld_py.cli.running import running as look_for
 from skuld_py.cli.situation import Situation
+from skuld_py.client.asking import Ask
 from skuld_py.errors import Uncertain
 from skuld_py.model import messages as m
+from skuld_py.testing import MemoryClient
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -67,6 +74,47 @@ def test_counts_that_fall_are_no_negative_rates() -> None:
     rows = rates.queue_rows(look(2.0, row("a", 1, 0, 0)), look(1.0, row("a", 5, 0, 3)))
 
     assert (rows[0].enqueued_per_s, rows[0].completed_per_s) == (0, 0)
+
+
+# -- what runs ---------------------------------------------------------------------------------------
+
+
+def running(*calls: str | None) -> tuple[Running, ...]:
+    return tuple(Running(f"id-{number}", "shop", call, "host:1\x1b[2J", 1_763_683_140_000)
+                 for number, call in enumerate(calls))
+
+
+def test_what_runs_is_named_by_its_call_in_a_quarter_of_the_room() -> None:
+    now = attrs.evolve(look(2.0, row("shop", 0, 30, 0)), running=running("shop:add(2, b=3)", *[None] * 29))
+
+    tall, short = drawn(now, height=60), drawn(now, height=24)
+    assert "shop:add(2, b=3)" in tall and "id-1 " in tall and "1 min ago" in tall and "\x1b[2J" not in tall
+    assert "shop:add(2, b=3)" in short and "id-3" not in short
+    assert rates.document(now, None)["running"][0]["call"] == "shop:add(2, b=3)"
+    assert "held by" not in drawn(look(2.0, row("shop", 0, 30, 0)))
+
+
+def test_what_runs_is_looked_for_in_a_few_pages_only() -> None:
+    with MemoryClient() as client:
+        ids = client.enqueue_many("shop", [call("shop:add", number) for number in range(60)])
+        client.claim("shop", n=50)
+        asked: list[m.List] = []
+        made = found_by(client, asked)
+        assert [each.id for each in made] == [str(task_id) for task_id in ids[:ROWS]]
+        assert made[0].call == "shop:add(0)" and len(asked) == 1
+        client.advance(SPAN_MS / 1000)
+        assert found_by(client, asked) == (), "what is older than an hour is not looked for"
+
+
+def found_by(client: MemoryClient, asked: list[m.List]) -> tuple[Running, ...]:
+    """As over a connection to a node."""
+    def call(question: m.List, timeout_s: float, is_idempotent: bool) -> m.Message:
+        asked.append(question)
+        answer: m.Message = client.cluster.ask(Ask(question), timeout_s).message
+        return answer
+
+    over: Any = SimpleNamespace(next_request=lambda: 0, call=call)
+    return look_for(over, client.cluster.wall_ms(), 5.0)
 
 
 # -- what is drawn -------------------------------------------------------------------------------

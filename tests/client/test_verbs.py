@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
+from uuid import UUID
 from zlib import crc32
 
 import attrs
 import pytest
 
+import skuld_py
 from client.doors import node_in_memory
 from skuld_py import AsyncClient, Client, Fenced, Refused, Retry, Uncertain
 from skuld_py.client.archiving import Page
@@ -395,14 +397,21 @@ def only_the_dead_are_retried(client: Any, queue: str) -> None:
         assert refusal.value.code == code
 
 
-@of("results")
+@of("result", "results")
 def results_are_read_by_others(client: Any, queue: str) -> None:
     task_ids = client.enqueue_many(queue, [b"a", b"b", b"c", b"d"])
     first, second, third = client.claim(queue, n=3)
 
     client.complete(first, "text")
-    client.complete_many([second, third], [b"bytes", b""])
-    assert client.results(task_ids) == [b"text", b"bytes", None, None]
+    client.complete_many([second, third], [b"bytes", {"at": datetime(2026, 11, 20, tzinfo=UTC), "n": (1, 2)}])
+    record = {"at": datetime(2026, 11, 20, tzinfo=UTC), "n": (1, 2)}
+    assert client.results(task_ids) == ["text", b"bytes", record, None]
+    assert client.result(third.id, wait_s=30) == record == client.get(third.id).result
+    assert client.result(str(third.id), like=dict[str, Any]) == record
+    with pytest.raises(Refused, match="result is no UUID"):
+        client.result(first.id, like=UUID)
+    with pytest.raises(Refused, match="wait longer"):
+        client.result(task_ids[3])
     assert client.results([]) == []
     assert client.get(first.id).claims[0].outcome == "completed"
 
@@ -434,6 +443,23 @@ def a_paused_queue_is_as_an_empty_one(client: Any, queue: str) -> None:
     assert client.resume(queue) == []
     assert queue not in client.paused()
     assert [claim.payload for claim in client.claim(queue, n=5)] == [b"b", b"c"]
+
+
+@of("list")
+def calls_are_listed_by_their_function(client: Any, queue: str) -> None:
+    other = client.enqueue(queue, skuld_py.call("shop:add_more", 1))
+    ids = [client.enqueue(queue, skuld_py.call("shop:add", number)) for number in range(3)]
+    client.enqueue(queue, b"shop:add")
+    client.complete(client.claim_one(queue))
+
+    def listed(**more: Any) -> list[bytes]:
+        return [task.id for task in client.list(queue, **more)]
+    assert listed(function="shop:add") == ids
+    assert listed(function="shop:add", page=1, states=["waiting"]) == ids
+    assert listed(function="shop:add_more", states=["completed"]) == [other]
+    assert listed(function="shop:ad") == []
+    with pytest.raises(Refused, match="printable"):
+        listed(function="two\nlines")
 
 
 @of("list", "count")
@@ -529,9 +555,9 @@ def ends_are_awaited(client: Any, queue: str) -> None:
     task_ids = [done, dead, cancelled]
 
     assert client.ends(task_ids, wait_s=30) == [
-        End(done, "completed", b"result"), End(dead, "dead", None, b"why"), End(cancelled, "cancelled")]
-    assert client.results([*task_ids, done], wait_s=30) == [b"result", None, None, b"result"]
-    assert client.ends([waits, done], wait_s=0.1) == [End(waits, ""), End(done, "completed", b"result")]
+        End(done, "completed", "result"), End(dead, "dead", None, b"why"), End(cancelled, "cancelled")]
+    assert client.results([*task_ids, done], wait_s=30) == ["result", None, None, "result"]
+    assert client.ends([waits, done], wait_s=0.1) == [End(waits, ""), End(done, "completed", "result")]
     assert client.ends([to_text(waits)]) == [End(waits, "")]
     assert client.ends([]) == []
     many = client.enqueue_many(queue, [b"x"] * (ENDS_MAX + 1))
@@ -724,12 +750,14 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("fail", (ClaimName(bytes(20), 1),), {"retry_in_s": -1}, "bad_duration"),
     ("fail_many", ([ClaimName(bytes(20), 1)], ["a", "b"]), {}, "bad_errors"),
     ("snooze", (ClaimName(bytes(20), 1), float("inf")), {}, "bad_duration"),
-    ("complete", (ClaimName(bytes(20), 1), 7), {}, "bad_entry"),
+    ("complete", (ClaimName(bytes(20), 1), object()), {}, "bad_result"),
     ("complete_many", ([ClaimName(bytes(20), 1)], []), {}, "bad_results"),
     ("cancel", (b"short",), {}, "bad_id"),
     ("cancel", (bytes(20),), {"w": 9}, "bad_w"),
     ("retry", ("no id",), {}, "bad_id"),
     ("results", (["no id"],), {}, "bad_id"),
+    ("result", ("no id",), {}, "bad_id"),
+    ("result", (bytes(20),), {"wait_s": -1}, "bad_duration"),
     ("pause", ("a b",), {}, "bad_name"),
     ("resume", ("",), {}, "bad_name"),
     ("put_schedule", ("a b", "q"), {"every_s": 1}, "bad_name"),
