@@ -97,7 +97,7 @@ def is_model(kind: Any) -> bool:
 
 def bad_value(where: str, problem: str) -> Refused:
     """An argument cannot travel, or is not what the function takes."""
-    return Refused("bad_arguments", f"{where} {problem}", field=where)
+    return Refused("bad_arguments", f"{where}: {problem}", field=where)
 
 
 def _dumped(value: Any, where: str) -> Any:

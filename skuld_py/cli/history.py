@@ -117,10 +117,10 @@ def _show_list(found: History, limit: int | None, as_json: bool) -> None:
         return
     for number, row in enumerate(found.rows(limit, _SHOWN)):
         if number == 0:
-            click.echo(_COLUMNS.format("ID", "STATE", "ENDED", "ATTEMPTS", "QUEUE") + "PAYLOAD")
+            click.echo(_COLUMNS.format("ID", "STATE", "ENDED", "ATTEMPTS", "QUEUE") + "CALL OR PAYLOAD")
         ended = "" if row["ended_ms"] is None else moment(row["ended_ms"])
         line = _COLUMNS.format(row["id"], row["state"], ended, row["attempts"], row["queue"])
-        click.echo(line + showing.shortened(showing.shown(bytes(row["payload"])), len(line)))
+        click.echo(line + showing.shortened(showing.content_shown(bytes(row["payload"])), len(line)))
 
 
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:

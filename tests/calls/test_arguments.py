@@ -105,19 +105,19 @@ def test_what_another_language_sends_becomes_what_the_annotation_says(
 
 
 @pytest.mark.parametrize(("annotation", "sent", "words"), [
-    (datetime, "yesterday", r"args\[0\] is no datetime: 'yesterday'"), (datetime, 5, "is no datetime: 5"),
+    (datetime, "yesterday", r"args\[0\]: is no datetime: 'yesterday'"), (datetime, 5, "is no datetime: 5"),
     (UUID, "x" * 10_000, "is no UUID"), (UUID, None, "is no UUID: None"), (Decimal, "1,5", "is no Decimal"),
     (Decimal, True, "is no Decimal: True"), (timedelta, 1e300, "is no timedelta"), (Colour, [], "is no Colour"),
-    (list[date], ["2026-11-20", 1], r"args\[0\]\[1\] is no date: 1"), (list[date], {}, "is no list"),
-    (dict[str, date], {"a": 1}, r"args\[0\]\['a'\] is no date"), (dict[str, date], [], "is no dict"),
+    (list[date], ["2026-11-20", 1], r"args\[0\]\[1\]: is no date: 1"), (list[date], {}, "is no list"),
+    (dict[str, date], {"a": 1}, r"args\[0\]\['a'\]: is no date"), (dict[str, date], [], "is no dict"),
     (tuple[int, UUID], [1], "2 values are wanted"), (set[Any], [[]], "is no set: .*unhashable"),
     (UUID | None, "x", "is no UUID or NoneType"), (Item, {"name": "tea"}, "is no Item: .*price"),
     (Item, {"name": "a", "price": 1, "os": "x"}, "has the field 'os', which Item does not have"),
     (Item, {"name": "a", "price": 1, "note": "x"}, "has the field 'note'"), (Item, [], "is no Item"),
-    (Item, {"name": "a", "price": "x"}, r"args\[0\].price is no Decimal"),
-    (Order, {"id": "x", "at": "y"}, r"args\[0\].id is no UUID"),
+    (Item, {"name": "a", "price": "x"}, r"args\[0\].price: is no Decimal"),
+    (Order, {"id": "x", "at": "y"}, r"args\[0\].id: is no UUID"),
     (Customer, {"fullName": 1}, "is no Customer: .*since"),
-    (Row, {"day": "x"}, r"args\[0\].day is no date"), (Row, {"other": 1}, "has the field 'other'")])
+    (Row, {"day": "x"}, r"args\[0\].day: is no date"), (Row, {"other": 1}, "has the field 'other'")])
 def test_what_does_not_fit_is_refused_by_its_place(annotation: Any, sent: Any, words: str) -> None:
     with pytest.raises(Refused, match=words) as refused:
         taking(annotation).rebuilt(decode_call(call("f", sent)))
@@ -126,8 +126,8 @@ def test_what_does_not_fit_is_refused_by_its_place(annotation: Any, sent: Any, w
 
 
 @pytest.mark.parametrize(("annotation", "value", "words"), [
-    (Any, WHEN, r"args\[0\] holds a datetime, which would not arrive as one; annotate the parameter, as value:"),
-    (list, [DAY], "holds a date"), (str, WHO, "holds a UUID"), (date, "soon", r"args\[0\] is no date"),
+    (Any, WHEN, r"args\[0\]: holds a datetime, which would not arrive as one; annotate the parameter, as value:"),
+    (list, [DAY], "holds a date"), (str, WHO, "holds a UUID"), (date, "soon", r"args\[0\]: is no date"),
     (str | datetime, WHEN, "holds a datetime"), (dict[str, Any], {"a": ITEM}, "holds a Item"),
     (list, [{1}], "holds a set"), (Item, Item("x", 3), "would not arrive as it is: .*'price': 3.*'price': '3'"),
     (Any, object(), "is a object; a call holds")])
@@ -193,4 +193,4 @@ def test_a_task_runs_with_what_was_sent_whoever_sent_it() -> None:
 
         assert client.results(sent) == [date(2026, 11, 21)] * 2
         assert client.get(wrong).death == "permanent"
-        assert b"args[0] is no date: 'soon'" in (client.get(wrong).error or b"")
+        assert b"args[0]: is no date: 'soon'" in (client.get(wrong).error or b"")

@@ -17,7 +17,8 @@ from skuld_py.client.options import Retry
 
 VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew", "complete_many": "complete",
            "fail_many": "fail", "set_limits": "limit", "remove_limits": "unlimit",
-           "update": "append", "get_many": "get", "depths": "status", "greeting": "status", "ends": "results", "result": "results",
+           "update": "append", "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
+           "result": "results",
            "put_schedule": "schedule put", "schedules": "schedule list", "remove_schedule": "schedule remove"}
 """The verbs of methods that are called otherwise; the many form and the single one share a verb."""
 WITHOUT = {"close", "new_ids", "chain", "group", "chord", "join", "results_of", "collectable", "archived",

@@ -408,7 +408,7 @@ def results_are_read_by_others(client: Any, queue: str) -> None:
     assert client.results(task_ids) == ["text", b"bytes", record, None]
     assert client.result(third.id, wait_s=30) == record == client.get(third.id).result
     assert client.result(str(third.id), like=dict[str, Any]) == record
-    with pytest.raises(Refused, match="result is no UUID"):
+    with pytest.raises(Refused, match="result: is no UUID"):
         client.result(first.id, like=UUID)
     with pytest.raises(Refused, match="wait longer"):
         client.result(task_ids[3])

@@ -92,12 +92,12 @@ def test_a_function_takes_session_and_context() -> None:
 @pytest.mark.parametrize(
     ("value", "where"),
     [
-        ({"day": object()}, r"args\[0\]\['day'\] is a object"),
-        ([1, range(2)], r"args\[0\]\[1\] is a range"),
-        (1 << 64, r"args\[0\] does not fit"),
-        ({1: 2}, r"args\[0\] has the key 1"),
-        ("\ud800", r"args\[0\] is a str that is no valid Unicode"),
-        (msgpack.ExtType(1, b""), r"args\[0\] is a ExtType"),
+        ({"day": object()}, r"args\[0\]\['day'\]: is a object"),
+        ([1, range(2)], r"args\[0\]\[1\]: is a range"),
+        (1 << 64, r"args\[0\]: does not fit"),
+        ({1: 2}, r"args\[0\]: has the key 1"),
+        ("\ud800", r"args\[0\]: is a str that is no valid Unicode"),
+        (msgpack.ExtType(1, b""), r"args\[0\]: is a ExtType"),
     ],
 )
 def test_a_value_that_cannot_travel_is_named_by_its_place(value: object, where: str) -> None:
