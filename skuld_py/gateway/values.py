@@ -114,7 +114,8 @@ Absent = _Absent()
 
 NAME_SCHEMA = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, Field(pattern=NAME_SCHEMA, max_length=200, examples=["reports"])]
-FunctionName = Annotated[str, AfterValidator(_printed), Field(min_length=1, max_length=NAME_CHARS_MAX, examples=["shop:add"])]
+FunctionName = Annotated[str, AfterValidator(_printed), Field(
+    min_length=1, max_length=NAME_CHARS_MAX, examples=["shop:add"])]
 Holder = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_length=200, examples=["mill-7:4411"])]
 Id = Annotated[TaskId, PlainValidator(_id), WithJsonSchema({
     "type": "string", "pattern": "^[0-9a-v]{32}$", "minLength": 32, "maxLength": 32,

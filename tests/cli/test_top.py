@@ -23,12 +23,13 @@ from skuld_py.calls.payloads import call
 from skuld_py.cli import rates, situation, top
 from skuld_py.cli.main import main
 from skuld_py.cli.rates import Look
-from skuld_py.cli.running import ROWS, SPAN_MS, Running
+from skuld_py.cli.running import PAGES, ROWS, SPAN_MS, Running
 from skuld_py.cli.running import running as look_for
 from skuld_py.cli.situation import Situation
 from skuld_py.client.asking import Ask
 from skuld_py.errors import Uncertain
 from skuld_py.model import messages as m
+from skuld_py.model.columns import Column
 from skuld_py.testing import MemoryClient
 
 TOP = Path(__file__).resolve().parents[2]
@@ -104,6 +105,18 @@ def test_what_runs_is_looked_for_in_a_few_pages_only() -> None:
         assert made[0].call == "shop:add(0)" and len(asked) == 1
         client.advance(SPAN_MS / 1000)
         assert found_by(client, asked) == (), "what is older than an hour is not looked for"
+
+
+def test_a_search_without_end_is_not_made() -> None:
+    asked: list[m.Message] = []
+
+    def call(question: m.Message, *_: object, **__: object) -> m.Message:
+        asked.append(question)
+        return m.Listed(0, b"", bytes([len(asked)]) * 20, b"", Column(), Column())
+
+    over: Any = SimpleNamespace(next_request=lambda: 0, call=call)
+    assert look_for(over, 1_763_683_200_000, 5.0) == ()
+    assert len(asked) == PAGES
 
 
 def found_by(client: MemoryClient, asked: list[m.List]) -> tuple[Running, ...]:

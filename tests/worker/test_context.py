@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from skuld_py import Claim, Retry
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView, Task
+from skuld_py.testing import MemoryClient
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.journal import ENTRIES_MAX, Journal, decode_entry, encode_entry, pause_s
 
@@ -56,6 +58,31 @@ def test_a_context_names_its_claim() -> None:
 def test_a_context_reads_what_the_tasks_before_gave() -> None:
     assert context().results() == [b"1", b"2"]
     assert context().results(missing_ok=True) == [b"1", None]
+
+
+def test_a_line_of_the_log_counts_attempts_not_claims() -> None:
+    with MemoryClient() as client:
+        task_id = client.enqueue("q", b"", retry=Retry(3, backoff_s=0))
+
+        def said() -> str:
+            claim = client.claim_one("q", wait_s=60)
+            assert claim is not None
+            here = TaskContext(claim.id, claim.token, "q", claim.deadline, client.get, client.results_of,
+                               claim.clock)
+            assert here.attempt_said == "?", "nothing is read for a line"
+            here.know(client.get(task_id))
+            ends.append(claim)
+            return here.attempt_said
+
+        ends: list[Claim] = []
+        assert said() == "1/3"
+        client.fail(ends[-1])
+        assert said() == "2/3"
+        client.release(ends[-1])
+        assert said() == "2/3"
+        client.fail(ends[-1], final=True)
+        client.retry(task_id)
+        assert said() == "1/3", "it began anew"
 
 
 def test_a_task_is_not_over_before_what_it_spawned() -> None:
