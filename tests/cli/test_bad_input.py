@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from skuld_py.calls.payloads import call
+from skuld_py.calls.sight import call_line
 from skuld_py.cli.main import main
 from skuld_py.client import client as clients
 from skuld_py.client.waiting import End
@@ -100,6 +102,31 @@ def test_a_number_out_of_range_is_refused_before_anything_is_asked(doing: Doing,
     assert doing.asked == []
 
 
+@pytest.mark.parametrize("arguments", [
+    ("enqueue", "q"), ("enqueue", "q", "a", "b"), ("enqueue", "q", "--call", ""),
+    ("enqueue", "q", "--call", "a\nb"),
+    ("enqueue", "q", "--call", "f" * 201), ("enqueue", "q", "--call", "f", "b=1", "b=2"),
+    ("enqueue", "q", "--call", "f", str(1 << 70)), ("enqueue", "q", "--call", "f", "[" * 40 + "]" * 40),
+    ("enqueue", "q", "--call", "f", "a\udcff"), ("enqueue", "q", "--call", "f", "-1"),
+    ("enqueue", "q", "--call", "f", "--lines"), ("enqueue", "q", "--call", "f", "--file", __file__),
+    ("list", "q", "--function", "a\nb"), ("list", "q", "--function", ""),
+    ("schedule", "put", "n", "q", "--every", "1h", "--arg", "1"),
+    ("schedule", "put", "n", "q", "x", "--every", "1h", "--call", "f")])
+def test_a_call_that_cannot_be_made_is_refused_before_anything_is_asked(
+        doing: Doing, arguments: tuple[str, ...]) -> None:
+    answer = skuld(*arguments)
+
+    assert answer.exit_code in (1, 2) and answer.stderr and "Traceback" not in answer.output
+    assert len(answer.stderr) < 1_000 and doing.asked == []
+
+
+def test_a_call_is_typed_as_it_is_shown(doing: Doing) -> None:
+    assert skuld("enqueue", "q", "--call", "shop:add", "2", "b=3", '"4"', "--", "-5").exit_code == 0
+
+    assert isinstance(doing.asked[0], m.Enqueue)
+    assert call_line(doing.asked[0].batches[0].payloads.data) == 'shop:add(2, "4", -5, b=3)'
+
+
 def test_a_payload_that_begins_with_a_dash_goes_behind_two(doing: Doing) -> None:
     assert skuld("enqueue", "q", "-x").exit_code == 2
     assert doing.asked == []
@@ -125,8 +152,14 @@ def test_a_payload_too_large_is_refused_with_the_limit(doing: Doing) -> None:
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\n\x9b31m\u202etxt.exe"
 
 
-def test_nothing_in_a_task_reaches_a_terminal_as_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = Task(bytes(20), "q", 0, HOSTILE.encode(), (ClaimView(1, "w", 1, 2, False, None, (HOSTILE.encode(),)),))
+@pytest.mark.parametrize(("payload", "result"), [
+    (HOSTILE.encode(), HOSTILE.encode()), (call("f", HOSTILE, b=[HOSTILE]), HOSTILE),
+    (b"owned", {HOSTILE: (HOSTILE,)})],
+    ids=["bytes", "a call and text", "a value"])
+def test_nothing_in_a_task_reaches_a_terminal_as_a_command(monkeypatch: pytest.MonkeyPatch, payload: bytes,
+                                                           result: object) -> None:
+    claims = (ClaimView(1, "w", 1, 2, False, None, (HOSTILE.encode(),)),)
+    task = Task(bytes(20), "q", 0, payload, claims, result=result)
     monkeypatch.setattr(clients.Client, "log", lambda *_, **__: iter([LogEntry(1, 0, HOSTILE.encode())]))
     monkeypatch.setattr(clients.Client, "get_many", lambda *_, **__: [task])
     monkeypatch.setattr(clients.Client, "list", lambda *_, **__: iter([task]))
