@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import attrs
 import pytest
@@ -29,6 +29,24 @@ def test_a_row_gives_back_the_task_that_it_took(task: Task) -> None:
 
     assert task_of(row) == task
     assert row["day"] == day_of(row["enqueued_ms"])
+
+
+@pytest.mark.parametrize(("result", "kind", "stored"), [
+    (None, None, None), (b"", "bytes", b""), (b"\xff", "bytes", b"\xff"), ("text", "text", b"text"),
+    ({"rows": 3}, "json", b'{"rows":3}'), ((date(2026, 11, 20),), "json", b'{"$tuple":[{"$date":"2026-11-20"}]}')])
+def test_a_result_is_archived_so_that_sql_can_read_it(result: object, kind: str | None,
+                                                      stored: bytes | None) -> None:
+    row = dict(zip(COLUMNS, row_of(attrs.evolve(plain(1), result=result)), strict=True))
+
+    assert (row["result_type"], row["result"]) == (kind, stored)
+    assert task_of(row).result == result
+
+
+@pytest.mark.parametrize("stored", [b"33", b'{"rows":3}', "Zürich".encode()])
+def test_a_result_that_an_older_release_archived_is_bytes(stored: bytes) -> None:
+    row = dict(zip(COLUMNS, row_of(plain(1)), strict=True)) | {"result": stored, "result_type": None}
+
+    assert task_of(row).result == stored
 
 
 def test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id() -> None:

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,10 @@ STATES = ("completed", "dead", "cancelled")
 TASKS = [plain(number, queue, at_ms=NOON_MS + number % 2 * DAY_MS, state=STATES[number % 3])
          for number, queue in enumerate(NAMES)]
 """A queue for each name that looks like something else, on two days."""
+TYPED = {"at": datetime(2026, 11, 20, tzinfo=UTC), "of": (1, Decimal("2.50"), b"\0")}
 RICH = attrs.evolve(
     plain(50, "rich"), payload=bytes(range(256)), headers={"é": "\U0001f600", "": "\0"}, retry=Retry(3, 7),
-    deps=(TaskId(plain(1).id), TaskId(plain(2).id)), expires_ms=5, not_before_ms=3, due_ms=3, result=b"",
+    deps=(TaskId(plain(1).id), TaskId(plain(2).id)), expires_ms=5, not_before_ms=3, due_ms=3, result=TYPED,
     priority=-(1 << 31), claims=(attrs.evolve(plain(0).claims[0], token=(1 << 63) - 1, completed_ms=None),
                                  attrs.evolve(plain(0).claims[0], token=4, log=(), completed_ms=9)),
     completed_ms=9, completed_token=4)
@@ -228,7 +230,7 @@ def shown(runtime: SparkRuntime, root: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_verb_lists_counts_and_limits(shown: Callable[..., Result]) -> None:
     listed = shown("--queue", "007").stdout.splitlines()
 
-    assert listed[0].split() == ["ID", "STATE", "ENDED", "ATTEMPTS", "QUEUE", "PAYLOAD"]
+    assert listed[0].split() == ["ID", "STATE", "ENDED", "ATTEMPTS", "QUEUE", "CALL", "OR", "PAYLOAD"]
     assert listed[1].split()[:2] == [to_text(TASKS[1].id), "dead"] and listed[1].endswith("payload 1")
     assert len(listed) == 2
     assert shown("--count").stdout == f"{len(TASKS) + 1}\n"
