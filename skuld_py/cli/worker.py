@@ -56,7 +56,7 @@ def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], sl
     from skuld_py.model.names import check_name
 
     require("spark", who="skuld worker")
-    from skuld_py.worker.worker import run_worker
+    from skuld_py.worker.start import run_worker
 
     check_name("queue", queue)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,

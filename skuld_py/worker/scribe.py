@@ -44,6 +44,7 @@ class Way(Enum):
     COMPLETED = "completed"
     FAILED = "failed"
     DIED = "died"
+    SNOOZED = "snoozed"
     RELEASED = "released"
 
 
@@ -55,6 +56,7 @@ class _Ending:
     way: Way
     entry: bytes = b""
     reason: str = ""
+    delay_ms: int = 0
     is_closed: bool = False
     was_sent: bool = False
 
@@ -62,10 +64,10 @@ class _Ending:
 class Scribe:
     """Writes for all runs of a worker, by a client of its own.
 
-    ``on_done`` is told the end of each run: completed, failed, released or lost.
+    ``on_done`` is told the ends of runs: completed, failed, snoozed, released or lost.
     """
 
-    def __init__(self, client: Client, on_done: Callable[[Run, str], None]) -> None:
+    def __init__(self, client: Client, on_done: Callable[[list[Run], str], None]) -> None:
         self._client = client
         self._on_done = on_done
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -103,6 +105,10 @@ class Scribe:
     def fail(self, run: Run, error: bytes, *, is_final: bool = False) -> None:
         """Record that this attempt failed, and why; and if that is final, that its task is dead."""
         self._inbox.put(partial(self._end, _Ending(run, Way.DIED if is_final else Way.FAILED, error)))
+
+    def snooze(self, run: Run, delay_ms: int) -> None:
+        """Give the claim back for later."""
+        self._inbox.put(partial(self._end, _Ending(run, Way.SNOOZED, delay_ms=delay_ms)))
 
     def release(self, run: Run, reason: str) -> None:
         """Record why in the log, then give the claim back."""
@@ -149,7 +155,7 @@ class Scribe:
         ending = self._endings.pop(run.key, None)
         if ending is not None:
             was_completed = ending.was_sent and self._is_completed(run)
-            self._on_done(run, "completed" if was_completed else "lost")
+            self._on_done([run], "completed" if was_completed else "lost")
 
     def _close(self) -> None:
         self._is_closing = True
@@ -161,10 +167,11 @@ class Scribe:
                 self._forget(ending.run)
             elif not self._close_log(ending):
                 return
-        for way in Way:
-            endings = [ending for ending in self._endings.values() if ending.way is way]
-            if endings:
-                self._write(now, way, endings)
+        kinds: dict[tuple[Way, int], list[_Ending]] = {}
+        for ending in self._endings.values():
+            kinds.setdefault((ending.way, ending.delay_ms), []).append(ending)
+        for (way, delay_ms), endings in kinds.items():
+            self._write(now, way, delay_ms, endings)
 
     def _close_log(self, ending: _Ending) -> bool:
         """Write the rest of a log; False when the cluster cannot take it now.
@@ -198,28 +205,34 @@ class Scribe:
             journal.confirm()
         return True
 
-    def _write(self, now: float, way: Way, endings: list[_Ending]) -> None:
+    def _write(self, now: float, way: Way, delay_ms: int, endings: list[_Ending]) -> None:
         for ending in endings:
             ending.was_sent = True
         claims = [ClaimName(*ending.run.key) for ending in endings]
         try:
-            held = self._conclude(way, claims, [ending.entry for ending in endings])
+            held = self._conclude(way, delay_ms, claims, [ending.entry for ending in endings])
         except SkuldError as error:
             _log.warning("%d claims are not %s yet: %s", len(endings), way.value, error)
             self._retry_at = now + RETRY_S
             return
+        done: dict[str, list[Run]] = {}
         for ending, is_held in zip(endings, held, strict=True):
             if is_held is None:
                 self._retry_at = now + RETRY_S
                 continue
             del self._endings[ending.run.key]
             self._broken.pop(ending.run.key, None)
-            self._on_done(ending.run, way.value if is_held else "lost")
+            done.setdefault(way.value if is_held else "lost", []).append(ending.run)
+        for what, runs in done.items():
+            self._on_done(runs, what)
 
-    def _conclude(self, way: Way, claims: list[ClaimName], entries: list[bytes]) -> Sequence[bool | None]:
+    def _conclude(self, way: Way, delay_ms: int, claims: list[ClaimName],
+                  entries: list[bytes]) -> Sequence[bool | None]:
         """Whether each claim could be concluded; None: unknown, ask again."""
         if way in (Way.FAILED, Way.DIED):
             return self._client.fail_many(claims, entries, final=way is Way.DIED)
+        if way is Way.SNOOZED:
+            return self._client.snooze_many(claims, delay_ms / 1000)
         if way is Way.COMPLETED:
             self._client.complete_many(claims, entries)
         else:

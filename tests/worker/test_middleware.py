@@ -8,10 +8,13 @@ import pytest
 
 import skuld_py
 from skuld_py.testing import MemoryClient
+from skuld_py.worker.assignment import assigned
 from skuld_py.worker.context import ClaimLost, TaskContext
+from skuld_py.worker.endings import Returned
+from skuld_py.worker.event_loop import EventLoop
 from skuld_py.worker.middleware import Middleware, add_middleware, middleware_added, surround
 from skuld_py.worker.registry import Call
-from skuld_py.worker.run import Returned, Run
+from skuld_py.worker.run import Run
 
 CALL = Call("test", [1], {})
 
@@ -93,6 +96,8 @@ def named(spark: Any, context: Any, number: int) -> int:
 class Direct:
     """An engine that calls."""
 
+    missing = None
+
     def call(self, function: Any, context: TaskContext, call: Call) -> Any:
         return function("spark", context, *call.args, **call.kwargs)
 
@@ -109,7 +114,8 @@ def test_a_worker_runs_a_task_inside_those_added(monkeypatch: pytest.MonkeyPatch
                           claim.clock)
     engine: Any = Direct()
 
-    assert Run(claim, context, engine, lambda *_: None, lambda *_: None)._outcome() == Returned(b"8")
+    run = Run(assigned(claim), context, engine, EventLoop(), lambda *_: None, lambda *_: None)
+    assert run.ending() == Returned(b"8")
     assert notes == ["a before [4]", "a after 8"]
 
 

@@ -45,6 +45,8 @@ class FakeEngine:
         self.beside: dict[str, int] = {}
         """Of each call, by name, the most that ran at once while it did."""
 
+    missing = None
+
     def describe(self) -> str:
         return f"engine {self.starts}"
 
@@ -100,7 +102,7 @@ GATE = Gate()
 
 
 @skuld_py.task(name="test.pass_gate")
-def pass_gate(engine: FakeEngine, context: TaskContext) -> dict[str, int]:
+def pass_gate(spark: FakeEngine, context: TaskContext) -> dict[str, int]:
     """Waits in small steps, so that an order to stop arrives."""
     context.log({"here": True})
     GATE.arrived.release()
@@ -115,67 +117,67 @@ def pass_gate(engine: FakeEngine, context: TaskContext) -> dict[str, int]:
 
 
 @skuld_py.task(name="test.fail_twice")
-def fail_twice(engine: FakeEngine, context: TaskContext) -> int:
+def fail_twice(spark: FakeEngine, context: TaskContext) -> int:
     if context.attempt < 3:
         raise ValueError(f"attempt {context.attempt} fails " + "\udc80" + "x" * 100_000 + " at last")
     return context.attempt
 
 
 @skuld_py.task(name="test.give")
-def give(engine: FakeEngine, context: TaskContext, value: Any) -> Any:
+def give(spark: FakeEngine, context: TaskContext, value: Any) -> Any:
     return value
 
 
 @skuld_py.task(name="test.give_much")
-def give_much(engine: FakeEngine, context: TaskContext, count: int) -> bytes:
+def give_much(spark: FakeEngine, context: TaskContext, count: int) -> bytes:
     return bytes(count)
 
 
 @skuld_py.task(name="test.die_once")
-def die_once(engine: FakeEngine, context: TaskContext) -> int:
+def die_once(spark: FakeEngine, context: TaskContext) -> int:
     if context.attempt == 1:
-        engine.has_ended = True
+        spark.has_ended = True
         raise ConnectionRefusedError
     return context.attempt
 
 
 @skuld_py.task(name="test.kill")
-def kill(engine: FakeEngine, context: TaskContext) -> None:
+def kill(spark: FakeEngine, context: TaskContext) -> None:
     """Takes the engine along, the first time when somebody else is there."""
     if context.attempt == 1:
         GATE.arrived.acquire(timeout=20)
-    engine.has_ended = True
+    spark.has_ended = True
     raise ConnectionRefusedError
 
 
 @skuld_py.task(name="test.stand_by")
-def stand_by(engine: FakeEngine, context: TaskContext) -> int:
+def stand_by(spark: FakeEngine, context: TaskContext) -> int:
     """Goes on for ever the first time; then gives how often the engine was started."""
     if context.attempt == 1:
         GATE.arrived.release()
         while True:
             time.sleep(0.01)
-    return engine.starts
+    return spark.starts
 
 
 @skuld_py.task(name="test.never_end", timeout_s=0.5)
-def never_end(engine: FakeEngine, context: TaskContext) -> None:
+def never_end(spark: FakeEngine, context: TaskContext) -> None:
     while True:
         time.sleep(0.01)
 
 
 @skuld_py.task(name="test.give_object")
-def give_object(engine: FakeEngine, context: TaskContext) -> object:
+def give_object(spark: FakeEngine, context: TaskContext) -> object:
     return object()
 
 
 @skuld_py.task(name="test.fail_always")
-def fail_always(engine: FakeEngine, context: TaskContext) -> None:
+def fail_always(spark: FakeEngine, context: TaskContext) -> None:
     raise Refused("unknown_task", "of another cluster, perhaps")
 
 
 @skuld_py.task(name="test.add")
-def add(engine: FakeEngine, context: TaskContext, a: int, b: int) -> int:
+def add(spark: FakeEngine, context: TaskContext, a: int, b: int) -> int:
     return a + b
 
 

@@ -1,0 +1,117 @@
+"""Which queue of a worker is asked next, and for how many tasks: fair by weight, without a thread or a clock.
+
+    a:3,b       three tasks of a for one of b, as long as both have some
+
+Room is a count of permits: one for each task that may be claimed. A queue that had tasks when it was last asked is
+*wet*, and asked by its turn: of the wet queues that one which was served least for its weight, for its share of
+the room. One that had none is *dry*: it waits at the cluster for a single task, beside the others and without a
+permit, so it costs them nothing, and nobody polls.
+
+Invariants:
+
+* A wet queue is asked only while there is room, and never for more.
+* What dry queues bring may go beyond the room, by one task each; the next room that comes is theirs. None is
+  asked for that while there is no room and no task has ended since it was asked before: a worker whose tasks
+  take an hour brings nothing that would have to wait as long.
+* A queue that was dry is served from now on: what it was not given then, it does not get on top.
+* A worker of one queue waits at the cluster with all its room.
+
+Rejected: all weights by chance. A queue of weight 1 beside one of 100 may then wait for long, and a test of it
+says nothing for sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from skuld_py.errors import Refused
+from skuld_py.model import names
+
+QUEUES_MAX, WEIGHT_MAX = 64, 1_000
+
+
+@attrs.frozen
+class Wish:
+    """Ask a queue for so many tasks; waiting for one, if none is there. ``is_beyond``: no permit is kept for
+    it."""
+
+    count: int
+    waits: bool
+    is_beyond: bool = False
+
+
+@attrs.define
+class _Queue:
+    weight: int
+    served: float = 0.0
+    is_dry: bool = True
+    is_asked: bool = False
+    looked_at: int = -1
+
+
+class Shares:
+    """The queues of one worker and the room it has."""
+
+    def __init__(self, weights: Mapping[str, int], permits: int) -> None:
+        self._queues = {name: _Queue(weight) for name, weight in weights.items()}
+        self._permits = permits
+        self._turns = 0
+        self._now = 0.0
+        """How much had been served, for its weight, of the queue whose turn was the last."""
+
+    def give(self, permits: int) -> None:
+        """Note room for more tasks; less, if it is negative."""
+        self._permits += permits
+        self._turns += permits > 0
+
+    def take(self, name: str) -> Wish | None:
+        """What to ask this queue for now; None for nothing. It is to be followed by ``answered``."""
+        queue = self._queues[name]
+        wish = self._wish_for(queue)
+        if wish is not None:
+            queue.is_asked, queue.looked_at = True, self._turns
+            self._permits -= 0 if wish.is_beyond else wish.count
+        return wish
+
+    def answered(self, name: str, wish: Wish, count: int) -> None:
+        """The queue gave so many."""
+        queue = self._queues[name]
+        was_dry, queue.is_asked = queue.is_dry, False
+        queue.is_dry = count < wish.count and not (wish.waits and count)
+        self._permits += (0 if wish.is_beyond else wish.count) - count
+        if was_dry and not queue.is_dry:
+            queue.served = max(queue.served, self._now)
+        if count:
+            self._now = max(self._now, queue.served)
+            queue.served += count / queue.weight
+
+    def _wish_for(self, queue: _Queue) -> Wish | None:
+        if len(self._queues) == 1:
+            return Wish(self._permits, waits=True) if self._permits > 0 else None
+        if queue.is_dry:
+            may_ask = self._permits > 0 or self._turns > queue.looked_at
+            return Wish(1, waits=True, is_beyond=True) if may_ask else None
+        ready = [each for each in self._queues.values() if not (each.is_dry or each.is_asked)]
+        if self._permits <= 0 or queue.served > min(each.served for each in ready):
+            return None
+        share = self._permits * queue.weight // sum(each.weight for each in ready)
+        return Wish(max(1, share), waits=False)
+
+
+def weights_of(text: str) -> dict[str, int]:
+    """``NAME[:WEIGHT],...`` as weights, 1 where none is given."""
+    weights: dict[str, int] = {}
+    for part in text.split(","):
+        name, colon, weight = part.strip().partition(":")
+        names.check_name("queue", name)
+        if name in weights:
+            raise Refused("bad_queue", f"queue: {name} is given twice")
+        if colon and not (weight.isascii() and weight.isdigit() and 1 <= int(weight) <= WEIGHT_MAX):
+            raise Refused("bad_queue", f"queue: {part.strip()[:80]!r}: a weight is 1 to {WEIGHT_MAX},"
+                          f" as in {name}:3")
+        weights[name] = int(weight) if colon else 1
+    if len(weights) > QUEUES_MAX:
+        raise Refused("bad_queue", f"queue: {len(weights)} queues; a worker has at most {QUEUES_MAX}")
+    return weights
