@@ -3,7 +3,8 @@
     client.enqueue("mail", letter, not_before=datetime(2027, 1, 1, tzinfo=UTC), expires=time.time() + 86_400,
                    retry=Retry(max_attempts=3, backoff_s=60), headers={"trace": "7"})
 
-* ``not_before``, ``expires``: a ``datetime`` with a time zone, or seconds since 1970.
+* ``not_before``, ``expires``: a ``datetime`` with a time zone, or seconds since 1970; none before the year 2000.
+* ``delay_s``: ``not_before`` in so many seconds from now; not for tasks with a given id, which must stay the same.
 * ``key``: tasks of one queue and key are worked on one after another, in the order of their ids.
 * ``unique``: of one queue, key, name and window there is one task. Windows of ``unique_window_s``, an hour by
   default, are aligned to the clock. A later call gets the id of the first, which says ``is_duplicate``, whatever

@@ -19,7 +19,7 @@ import asyncio
 import ctypes
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -32,7 +32,7 @@ from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.endings import Ending, Stopped, ended_by, ended_with, failed, refused
 from skuld_py.worker.event_loop import Course, EventLoop
 from skuld_py.worker.lease import Key
-from skuld_py.worker.middleware import middleware_added, surround
+from skuld_py.worker.middleware import Middleware, middleware_added, surround
 from skuld_py.worker.registry import Call
 from skuld_py.worker.tracing import spanned
 
@@ -222,10 +222,14 @@ class Run:
         self._on_end(self, ending)
 
 
-def _body(work: Work) -> Callable[..., Any]:
+def body_of(work: Work, middleware: Sequence[Middleware]) -> Callable[..., Any]:
     """The function with all that is around it, called with session and context first."""
     traits, call = work.traits, work.call
     given = traits.injection.applied(work.function)
-    around = middleware_added()
-    return spanned(surround(given, call, around, is_async=traits.is_async), call, is_async=traits.is_async)
+    return surround(given, call, middleware, is_async=traits.is_async)
+
+
+def _body(work: Work) -> Callable[..., Any]:
+    """The same as a worker has it, in a span of its own."""
+    return spanned(body_of(work, middleware_added()), work.call, is_async=work.traits.is_async)
 

@@ -42,9 +42,9 @@ def see(spark: Any, context: TaskContext) -> list[Any]:
 
 
 @skuld_py.task(queue="sums")
-def sleep(client: Any, context: TaskContext) -> list[bool]:
+def sleep(spark: Any, context: TaskContext) -> list[bool]:
     before = context.is_lost
-    client.advance(7_200)
+    spark.advance(7_200)
     return [before, context.is_lost]
 
 
