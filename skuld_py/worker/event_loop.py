@@ -14,10 +14,12 @@ which is what async functions are written to avoid.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
 
 CLOSE_S = 1.0
 
@@ -62,6 +64,8 @@ class EventLoop:
     def start(self, make: Callable[[], Coroutine[Any, Any, None]]) -> Course:
         """Have the loop run a coroutine, which is made there."""
         if self._loop is None:
+            import asyncio
+
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._serve, args=(self._loop,), name="event loop", daemon=True)
             self._thread.start()
@@ -77,6 +81,8 @@ class EventLoop:
 
     @staticmethod
     def _serve(loop: asyncio.AbstractEventLoop) -> None:
+        import asyncio
+
         asyncio.set_event_loop(loop)
         loop.run_forever()
         left = asyncio.all_tasks(loop)

@@ -15,7 +15,6 @@ Invariants:
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import threading
 import time
@@ -209,6 +208,8 @@ class Run:
         return ended_with(value)
 
     async def _await(self, work: Work) -> None:
+        import asyncio
+
         ending: Ending
         try:
             value = await _body(work)(None, self.context, *work.call.args, **work.call.kwargs)

@@ -18,11 +18,11 @@ Invariant: ``send`` never blocks a running event loop, unless a client that bloc
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from skuld_py.client.asking import Awaiting, Blocking
 from skuld_py.client.options import Retry, travelling
@@ -31,6 +31,9 @@ from skuld_py.errors import Refused
 from skuld_py.model import names
 from skuld_py.worker.outgoing import Outgoing, going_out
 from skuld_py.worker.time_limit import with_limit
+
+if TYPE_CHECKING:
+    import asyncio
 
 B = TypeVar("B", Blocking, Awaiting)
 
@@ -143,6 +146,10 @@ def _chosen(name: str, options: Options, overrides: CallOptions) -> Callable[...
 
 
 def _check_no_loop(name: str) -> None:
+    if "asyncio" not in sys.modules:  # most programs that send have no use for it
+        return
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -167,6 +174,8 @@ def _async_client() -> Awaiting:
     """The client in use, or the one of this event loop."""
     if used := [client for client in _used if isinstance(client, Awaiting)]:
         return used[-1]
+    import asyncio
+
     loop = asyncio.get_running_loop()
     if (known := _of_loops.get(loop)) is not None:
         return known

@@ -1,4 +1,8 @@
-"""Making a worker of what the command line says, and running it in this process."""
+"""Making a worker of what the command line says, and running it in this process.
+
+What only some workers need is imported where it is needed: most of the time from the start of a worker to its
+first task goes into imports.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from skuld_py.exposition import exposed
 from skuld_py.worker.apps import load_apps
 from skuld_py.worker.late_engine import LateEngine
-from skuld_py.worker.metrics import WorkerMetrics
 from skuld_py.worker.renewer import STALL_S
 from skuld_py.worker.run import Engine
 from skuld_py.worker.spark_conf import py_files_here
@@ -38,5 +40,8 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
         worker = Worker(nodes, queue, LateEngine(make), slots=slots, lease_s=lease_s, grace_s=grace_s,
                         stall_s=stall_s, holder=holder, renewer_log=directory / "renewer.log")
         if metrics is not None:
+            from skuld_py.exposition import exposed
+            from skuld_py.worker.metrics import WorkerMetrics
+
             held.enter_context(exposed(metrics, WorkerMetrics(worker.counts, queue, slots)))
         return worker.run()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,7 +19,7 @@ from skuld_py.worker.registry import Call
 
 def spanned(function: Callable[..., Any], call: Call, *, is_async: bool = False) -> Callable[..., Any]:
     """The function within a span of its own; the function itself where there is no tracing."""
-    if find_spec("opentelemetry") is None:
+    if not _is_installed():
         return function
 
     def within(spark: Any, context: TaskContext, /, *args: Any, **kwargs: Any) -> Any:
@@ -29,6 +30,11 @@ def spanned(function: Callable[..., Any], call: Call, *, is_async: bool = False)
         with _span(call, context):
             return await function(spark, context, *args, **kwargs)
     return awaited if is_async else within
+
+
+@cache
+def _is_installed() -> bool:
+    return find_spec("opentelemetry") is not None
 
 
 def _span(call: Call, context: TaskContext) -> AbstractContextManager[Any]:

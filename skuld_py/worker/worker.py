@@ -40,12 +40,12 @@ from skuld_py.worker.assignment import Assignment
 from skuld_py.worker.blame import admitted, deaths_under, may_claim, verdict
 from skuld_py.worker.claimer import Claimer
 from skuld_py.worker.context import TaskContext
+from skuld_py.worker.counts import Counts
 from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, failed
 from skuld_py.worker.event_loop import EventLoop
 from skuld_py.worker.heart import Heart
 from skuld_py.worker.ignition import Ignition
 from skuld_py.worker.lease import Key
-from skuld_py.worker.metrics import Counts
 from skuld_py.worker.renewer import STALL_S, Renewer
 from skuld_py.worker.run import Engine, Lot, Run
 from skuld_py.worker.scribe import Scribe
@@ -56,6 +56,8 @@ from skuld_py.worker.vitals import TIMEOUT
 SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
 STOP_S = 5.0
 LOOK_S = 1.0
+WRITING_MAX = 1_000
+"""With more claims over that are not yet written, nothing is claimed: their leases run."""
 WORDS_CHARS_MAX = 200
 
 _log = logging.getLogger(__name__)
@@ -243,7 +245,8 @@ class Worker:
             self._waiting.remove(run)
             self._start(run)
         deaths = [run.deaths or 0 for run in self._running.values() if run.needs_spark]
-        if self._ignition.is_replacing or not may_claim([run.deaths for run in self._waiting], deaths):
+        if (self._ignition.is_replacing or len(self._writing) > WRITING_MAX
+                or not may_claim([run.deaths for run in self._waiting], deaths)):
             self._claimer.pause()
         else:
             self._claimer.resume()
@@ -394,6 +397,7 @@ class Worker:
     def _on_done(self, runs: list[Run], what: str) -> None:
         self.counts.ended[what] = self.counts.ended.get(what, 0) + len(runs)
         self._renewer.drop([run.key for run in runs])
+        self._has_room = True
         for run in runs:
             self._writing.pop(run.key, None)
             if what not in ("released", "failed", "died"):
