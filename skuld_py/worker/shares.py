@@ -48,7 +48,7 @@ class _Queue:
     served: float = 0.0
     is_dry: bool = True
     is_asked: bool = False
-    looked_at: int = -1
+    looked_at: int = 0
 
 
 class Shares:
