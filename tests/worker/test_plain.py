@@ -271,6 +271,8 @@ def test_what_was_claimed_ahead_of_a_task_that_takes_long_is_given_back(
     behind = client.enqueue_many(queue, [add.call(1)] * 5)
 
     eventually(lambda: all(client.get(task).state == "waiting" for task in behind))
+    assert all(claim.outcome == "released" for task in behind for claim in client.get(task).claims)
+    assert sum(len(client.get(task).claims) for task in behind), "they were claimed ahead"
     time.sleep(2.5)  # longer than anything is held back
     assert all(client.get(task).state == "waiting" for task in behind)
     NOTED.gate.set()
