@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import skuld_py
-from skuld_py import AsyncClient, Client, Refused
+from skuld_py import AsyncClient, Client, Refused, Retry
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
 from skuld_py.worker import sending
 from skuld_py.worker.assignment import assigned
@@ -187,3 +187,15 @@ def test_a_function_takes_every_option_that_enqueue_takes() -> None:
     parameters = [*inspect.signature(Client.enqueue).parameters]
 
     assert {*Options.__annotations__} == {*parameters} - {"self", "payload"}
+
+
+def test_classes_of_errors_do_not_travel_and_that_is_said(client: MemoryClient) -> None:
+    for retry in (Retry(on=OSError), Retry(never=(ValueError,))):
+        for enqueue in (lambda: client.enqueue("q", b"x", retry=retry),  # noqa: B023 - called here
+                        lambda: report.send_with(retry=retry)("a")):  # noqa: B023
+            with pytest.raises(Refused, match="function") as refusal:
+                enqueue()
+            assert refusal.value.code == "bad_retry"
+    for wrong in (OSError(), "OSError", (int,)):
+        with pytest.raises(Refused, match="classes of errors"):
+            skuld_py.task(name="sending.wrong", retry=Retry(on=wrong))(homeless)  # type: ignore[arg-type]
