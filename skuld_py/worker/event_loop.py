@@ -14,6 +14,7 @@ which is what async functions are written to avoid.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,7 @@ class EventLoop:
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
-        loop.run_until_complete(asyncio.wait_for(asyncio.gather(*left, return_exceptions=True), CLOSE_S))
+        with contextlib.suppress(TimeoutError):
+            loop.run_until_complete(asyncio.wait_for(asyncio.gather(*left, return_exceptions=True), CLOSE_S))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -19,8 +19,7 @@ Invariant: ``send`` never blocks a running event loop, unless a client that bloc
 from __future__ import annotations
 
 import sys
-import weakref
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
@@ -34,6 +33,8 @@ from skuld_py.worker.time_limit import with_limit
 
 if TYPE_CHECKING:
     import asyncio
+
+    from skuld_py.client.async_client import AsyncClient
 
 B = TypeVar("B", Blocking, Awaiting)
 
@@ -66,7 +67,7 @@ class CallOptions(Options, total=False):
 
 _used: list[Blocking | Awaiting] = []
 _own: list[Blocking] = []
-_of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Awaiting] = weakref.WeakKeyDictionary()
+_of_loops: dict[asyncio.AbstractEventLoop, tuple[Awaiting, AsyncIterator[Awaiting]]] = {}
 
 
 @contextmanager
@@ -124,7 +125,7 @@ def asender(name: str, call: Callable[..., bytes], client: Awaiting | None, opti
 
     async def asend(*args: Any, **kwargs: Any) -> Any:
         going = chosen(call, args, kwargs)
-        by = cast(Any, client if client is not None else _async_client())
+        by = cast(Any, client if client is not None else await _async_client())
         with going_out(going):
             return await by.enqueue(going.queue, going.payload, **going.options)
     return asend
@@ -170,15 +171,25 @@ def _client() -> Any:
     return _own[0]
 
 
-def _async_client() -> Awaiting:
+async def _async_client() -> Awaiting:
     """The client in use, or the one of this event loop."""
     if used := [client for client in _used if isinstance(client, Awaiting)]:
         return used[-1]
     import asyncio
 
     loop = asyncio.get_running_loop()
-    if (known := _of_loops.get(loop)) is not None:
-        return known
-    from skuld_py.client.async_client import AsyncClient
+    if loop not in _of_loops:
+        from skuld_py.client.async_client import AsyncClient
 
-    return _of_loops.setdefault(loop, AsyncClient())
+        kept = _kept(loop, AsyncClient())
+        _of_loops[loop] = await anext(kept), kept
+    return _of_loops[loop][0]
+
+
+async def _kept(loop: asyncio.AbstractEventLoop, client: AsyncClient) -> AsyncIterator[Awaiting]:
+    """A generator that a loop closes when it is about to end, as ``asyncio.run`` has it; with it the client."""
+    try:
+        yield client
+    finally:
+        del _of_loops[loop]
+        await client.close()

@@ -3,17 +3,17 @@
     a:3,b       three tasks of a for one of b, as long as both have some
 
 Room is a count of permits: one for each task that may be claimed. A queue that had tasks when it was last asked is
-*wet*, and asked by its turn: of the wet queues that one which was served least for its weight, for its share of
-the room. One that had none is *dry*: it waits at the cluster for a single task, beside the others and without a
+*full*, and asked by its turn: of the full queues that one which was served least for its weight, for its share of
+the room. One that had none is *empty*: it waits at the cluster for a single task, beside the others and without a
 permit, so it costs them nothing, and nobody polls.
 
 Invariants:
 
-* A wet queue is asked only while there is room, and never for more.
-* What dry queues bring may go beyond the room, by one task each; the next room that comes is theirs. None is
+* A full queue is asked only while there is room, and never for more.
+* What empty queues bring may go beyond the room, by one task each; the next room that comes is theirs. None is
   asked for that while there is no room and no task has ended since it was asked before: a worker whose tasks
   take an hour brings nothing that would have to wait as long.
-* A queue that was dry is served from now on: what it was not given then, it does not get on top.
+* A queue that was empty is served from now on: what it was not given then, it does not get on top.
 * A worker of one queue waits at the cluster with all its room.
 
 Rejected: all weights by chance. A queue of weight 1 beside one of 100 may then wait for long, and a test of it
@@ -46,7 +46,7 @@ class Wish:
 class _Queue:
     weight: int
     served: float = 0.0
-    is_dry: bool = True
+    is_empty: bool = True
     is_asked: bool = False
     looked_at: int = 0
 
@@ -78,10 +78,10 @@ class Shares:
     def answered(self, name: str, wish: Wish, count: int) -> None:
         """The queue gave so many."""
         queue = self._queues[name]
-        was_dry, queue.is_asked = queue.is_dry, False
-        queue.is_dry = count < wish.count and not (wish.waits and count)
+        was_empty, queue.is_asked = queue.is_empty, False
+        queue.is_empty = count < wish.count and not (wish.waits and count)
         self._permits += (0 if wish.is_beyond else wish.count) - count
-        if was_dry and not queue.is_dry:
+        if was_empty and not queue.is_empty:
             queue.served = max(queue.served, self._now)
         if count:
             self._now = max(self._now, queue.served)
@@ -90,10 +90,10 @@ class Shares:
     def _wish_for(self, queue: _Queue) -> Wish | None:
         if len(self._queues) == 1:
             return Wish(self._permits, waits=True) if self._permits > 0 else None
-        if queue.is_dry:
+        if queue.is_empty:
             may_ask = self._permits > 0 or self._turns > queue.looked_at
             return Wish(1, waits=True, is_beyond=True) if may_ask else None
-        ready = [each for each in self._queues.values() if not (each.is_dry or each.is_asked)]
+        ready = [each for each in self._queues.values() if not (each.is_empty or each.is_asked)]
         if self._permits <= 0 or queue.served > min(each.served for each in ready):
             return None
         share = self._permits * queue.weight // sum(each.weight for each in ready)

@@ -7,15 +7,18 @@ first task goes into imports.
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from skuld_py.client.verbs import NODES_VARIABLE
 from skuld_py.worker.apps import load_apps
 from skuld_py.worker.late_engine import LateEngine
+from skuld_py.worker.masters import check_master
 from skuld_py.worker.renewer import STALL_S
 from skuld_py.worker.run import Engine
-from skuld_py.worker.spark_conf import py_files_here
+from skuld_py.worker.spark_conf import MASTER, py_files_here
 from skuld_py.worker.worker import GRACE_S, LEASE_S, SLOTS, Worker
 
 
@@ -25,6 +28,9 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
                machine_learning: bool = False) -> int:
     """Run a worker in this process, until a signal; the exit status. ``conf`` are the settings of its Spark, which
     starts with the first task that asks for it."""
+    if conf and MASTER in conf:
+        check_master(conf[MASTER])
+    os.environ[NODES_VARIABLE] = ",".join(nodes)  # what tasks send goes where they come from
     load_apps(app, py_files_here(conf or {}))
     with contextlib.ExitStack() as held:
         if directory is None:

@@ -12,7 +12,6 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from skuld_py.model.tracing import TRACEPARENT, is_traceparent
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.registry import Call
 
@@ -49,8 +48,8 @@ def _span(call: Call, context: TaskContext) -> AbstractContextManager[Any]:
 
 def _parent(context: TaskContext) -> Any:
     """The enqueuer's span, as a context; None when the task has none that is valid."""
-    text = context.headers.get(TRACEPARENT, "")
-    if not is_traceparent(text):
+    text = context.traceparent
+    if text is None:
         return None
     from opentelemetry import trace
 

@@ -1,4 +1,4 @@
-"""Mutants of what a worker does without Spark: what functions are given and say, queues by weight, claims ahead."""
+"""Mutants of what a worker does without Spark: what functions get and say, queues by weight, claims ahead."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if not self._ignition.was_asked:\n", "W5",
            PLAIN + "test_a_plain_function_needs_no_engine_and_one_of_spark_starts_it", seeds=0),
     mutant("snooze-is-a-failure", "a task that snoozes loses an attempt", "endings.ended_by",
-           "        return Snoozed(error.delay_ms)\n", "        return Failed(said(error), error_of(error))\n", "W5",
-           SNOOZED, seeds=0),
+           "        return Snoozed(error.delay_ms)\n", "        return Failed(said(error), error_of(error))\n",
+           "W5", SNOOZED, seeds=0),
     mutant("dead-is-tried-again", "a task that is given up by its function is tried again", "endings.ended_by",
            "isinstance(error, Dead) or ", "", "W5", SAID, seeds=0),
     mutant("never-is-tried-again", "an error that is never to be tried again is", "Traits.forgives",
@@ -85,10 +85,13 @@ MUTANTS: tuple[Mutant, ...] = (
            "        asyncio.get_running_loop()\n", "        raise RuntimeError\n", "W5",
            SENDING + "test_in_an_event_loop_a_call_is_awaited_and_send_is_refused_with_that_remedy", seeds=0),
     mutant("a-client-each-call", "each awaited call has a client of its own", "sending._async_client",
-           "_of_loops.setdefault(loop, AsyncClient())", "AsyncClient()", "W5",
+           "    if loop not in _of_loops:\n", "    if True:\n", "W5",
            SENDING + "test_each_event_loop_has_a_client_of_its_own", seeds=0),
-    mutant("delay-of-a-named-task", "a task with an id is another one each time it is enqueued", "preludes.start_of",
-           "    if has_ids:\n", "    if False:\n", "A2", DELAY, seeds=0),
+    mutant("a-client-for-ever", "each event loop leaves its sockets behind", "sending._kept",
+           "        await client.close()\n", "", "W5",
+           SENDING + "test_each_event_loop_has_a_client_of_its_own", seeds=0),
+    mutant("delay-of-a-named-task", "a task with an id is another one each time it is enqueued",
+           "preludes.start_of", "    if has_ids:\n", "    if False:\n", "A2", DELAY, seeds=0),
     mutant("a-minute-after-1970", "a span is taken for a time of 1970", "preludes._meant",
            "    if 0 < time_ms < YEAR_2000_MS <= now_ms:\n", "    if False:\n", "A2",
            SENDING + "test_a_time_of_the_last_century_is_answered_with_what_was_meant", seeds=0),

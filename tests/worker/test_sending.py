@@ -142,7 +142,7 @@ def test_each_event_loop_has_a_client_of_its_own(monkeypatch: pytest.MonkeyPatch
     for _ in range(2):
         asyncio.run(produce())
 
-    assert len(made) == 2
+    assert len(made) == 2 and all(client._is_closed for client in made) and not sending._of_loops
 
 
 def test_a_limit_of_one_call_travels_with_it(client: MemoryClient) -> None:
