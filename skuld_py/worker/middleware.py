@@ -79,13 +79,13 @@ def surround(function: Callable[..., Any], call: Call, middleware: Sequence[Midd
     outer, inner = middleware[0], surround(function, call, middleware[1:], is_async=is_async)
 
     def surrounded(spark: Any, context: TaskContext, /, *args: Any, **kwargs: Any) -> Any:
-        with _within(outer, context, call) as returned:
+        with _bracket(outer, context, call) as returned:
             value = inner(spark, context, *args, **kwargs)
             returned.append(value)
         return value
 
     async def awaited(spark: Any, context: TaskContext, /, *args: Any, **kwargs: Any) -> Any:
-        with _within(outer, context, call) as returned:
+        with _bracket(outer, context, call) as returned:
             value = await inner(spark, context, *args, **kwargs)
             returned.append(value)
         return value
@@ -94,7 +94,7 @@ def surround(function: Callable[..., Any], call: Call, middleware: Sequence[Midd
 
 
 @contextmanager
-def _within(outer: Middleware, context: TaskContext, call: Call) -> Iterator[list[Any]]:
+def _bracket(outer: Middleware, context: TaskContext, call: Call) -> Iterator[list[Any]]:
     """The block inside one middleware; it leaves the function's value in the list."""
     returned: list[Any] = []
     error: BaseException | None = None

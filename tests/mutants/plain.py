@@ -77,7 +77,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("on-is-not-asked", "errors are tried again that the policy does not name", "Traits.forgives",
            "(not self.on or isinstance(error, self.on))", "True", "W5",
            PLAIN + "test_a_policy_says_which_errors_are_tried_again", seeds=0),
-    mutant("swallowed-in-a-run", "middleware makes a task that failed succeed", "middleware._within",
+    mutant("swallowed-in-a-run", "middleware makes a task that failed succeed", "middleware._bracket",
            "    if error is not None:\n        raise error\n", "", "W5", UNSWALLOWED, seeds=0),
     mutant("swallowed-in-an-enqueue", "middleware makes a task that was not stored look stored",
            "outgoing.going_out", "    if error is not None:\n        raise error\n", "", "W5", SENT, seeds=0),
