@@ -101,12 +101,12 @@ class Claimer:
                 pause_s = min(PAUSE_S_MAX, pause_s * 2)
                 continue
             pause_s = PAUSE_S
+            self._answer(queue, wish, len(claims))
             if claims and self._is_closing:
                 with contextlib.suppress(SkuldError):
                     self._client.release(*claims)
             elif claims:
                 self._hand_over([assigned(claim) for claim in claims])
-            self._answer(queue, wish, len(claims))
 
     def _hand_over(self, made: list[Assignment]) -> None:
         self._on_claims(made)

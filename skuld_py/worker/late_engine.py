@@ -6,6 +6,7 @@ What is asked of it before its first start is answered without it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from skuld_py.errors import Refused
@@ -22,7 +23,7 @@ class LateEngine:
         self._make = make
         self._made: Engine | None = None
 
-    @property
+    @cached_property
     def missing(self) -> str | None:
         """That PySpark is not installed, and how to install it."""
         try:

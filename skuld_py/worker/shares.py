@@ -9,7 +9,9 @@ permit, so it costs them nothing, and nobody polls.
 
 Invariants:
 
-* A full queue is asked only while there is room, and never for more.
+* A full queue is asked only while there is room, and never for more. What it is asked for counts as served until
+  it has answered: so one that is asked at the moment keeps its turn, and the others wait for no more than that
+  answer.
 * What empty queues bring may go beyond the room, by one task each; the next room that comes is theirs. None is
   asked for that while there is no room and no task has ended since it was asked before: a worker whose tasks
   take an hour brings nothing that would have to wait as long.
@@ -26,10 +28,12 @@ from collections.abc import Mapping
 
 import attrs
 
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.model import names
 
 QUEUES_MAX, WEIGHT_MAX = 64, 1_000
+COUNT_MAX = DEFAULT_LIMITS.batch_tasks
 
 
 @attrs.frozen
@@ -72,32 +76,43 @@ class Shares:
         wish = self._wish_for(queue)
         if wish is not None:
             queue.is_asked, queue.looked_at = True, self._turns
-            self._permits -= 0 if wish.is_beyond else wish.count
+            if not wish.is_beyond:
+                self._permits -= wish.count
+                self._charge(queue, wish.count)
         return wish
 
     def answered(self, name: str, wish: Wish, count: int) -> None:
         """The queue gave so many."""
         queue = self._queues[name]
-        was_empty, queue.is_asked = queue.is_empty, False
+        queue.is_asked = False
         queue.is_empty = count < wish.count and not (wish.waits and count)
-        self._permits += (0 if wish.is_beyond else wish.count) - count
-        if was_empty and not queue.is_empty:
+        if not wish.is_beyond:
+            self._permits += wish.count - count
+            queue.served -= (wish.count - count) / queue.weight
+        elif count:
+            self._permits -= count
             queue.served = max(queue.served, self._now)
-        if count:
-            self._now = max(self._now, queue.served)
-            queue.served += count / queue.weight
+            self._charge(queue, count)
+
+    def _charge(self, queue: _Queue, count: int) -> None:
+        self._now = max(self._now, queue.served)
+        queue.served += count / queue.weight
 
     def _wish_for(self, queue: _Queue) -> Wish | None:
+        if queue.is_asked:
+            return None
         if len(self._queues) == 1:
-            return Wish(self._permits, waits=True) if self._permits > 0 else None
+            return Wish(min(COUNT_MAX, self._permits), waits=True) if self._permits > 0 else None
         if queue.is_empty:
             may_ask = self._permits > 0 or self._turns > queue.looked_at
             return Wish(1, waits=True, is_beyond=True) if may_ask else None
-        ready = [each for each in self._queues.values() if not (each.is_empty or each.is_asked)]
-        if self._permits <= 0 or queue.served > min(each.served for each in ready):
+        full = [each for each in self._queues.values() if not each.is_empty]
+        next_served = min((each.served for each in full if each is not queue), default=None)
+        if self._permits <= 0 or (next_served is not None and queue.served > next_served):
             return None
-        share = self._permits * queue.weight // sum(each.weight for each in ready)
-        return Wish(max(1, share), waits=False)
+        share = self._permits * queue.weight // sum(each.weight for each in full)
+        behind = 0 if next_served is None else int((next_served - queue.served) * queue.weight)
+        return Wish(min(COUNT_MAX, self._permits, max(1, share, behind)), waits=False)
 
 
 def weights_of(text: str) -> dict[str, int]:
