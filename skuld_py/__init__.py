@@ -22,6 +22,8 @@ _PUBLIC = {
     "AsyncClient": "skuld_py.client.async_client",
     "Claim": "skuld_py.client.claims",
     "Retry": "skuld_py.client.options",
+    "Snooze": "skuld_py.worker.directives",
+    "Dead": "skuld_py.worker.directives",
     "Schedule": "skuld_py.client.scheduling",
     "Task": "skuld_py.model.task",
     "TaskId": "skuld_py.model.ids",
@@ -37,9 +39,9 @@ _PUBLIC = {
     "Uncertain": "skuld_py.errors",
 }
 
-__all__ = ["AsyncClient", "Claim", "Client", "Fenced", "Middleware", "Refused", "Retry", "Schedule",
-           "SkuldError", "Task", "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware", "call",
-           "task", "using"]
+__all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Refused", "Retry", "Schedule",
+           "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware",
+           "call", "task", "using"]
 
 if TYPE_CHECKING:
     from skuld_py.calls.payloads import call
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from skuld_py.model.ids import TaskId
     from skuld_py.model.task import Task
     from skuld_py.worker.context import TaskContext
+    from skuld_py.worker.directives import Dead, Snooze
     from skuld_py.worker.middleware import Middleware, add_middleware
     from skuld_py.worker.registry import task
     from skuld_py.worker.sending import using

@@ -17,7 +17,7 @@ import click
 
 from skuld_py.cli.options import connected, json_option, nodes_option, timeout_option
 from skuld_py.cli.spark_options import master_options
-from skuld_py.cli.values import DURATION, Duration
+from skuld_py.cli.values import DAY_S, DURATION, Duration
 from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MASTER = "local[2]"
 
 @click.command()
 @click.argument("root")
-@click.option("--every", "every_s", type=Duration(least_s=1), metavar="DURATION", default=None,
+@click.option("--every", "every_s", type=Duration(1, 366 * DAY_S), metavar="DURATION", default=None,
               show_default="once", help="Go on until Ctrl-C, and look again after this time.")
 @click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="30s",
               help="How long to ask again partitions of which something may be on offer soon.")

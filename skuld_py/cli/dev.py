@@ -43,7 +43,8 @@ HTTP_ABOVE = 80
               show_default="80 above --port", help="The port of the HTTP gateway; 0 for none.")
 @click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=None,
               show_default="a temporary one", help="Where everything is kept, to be found again next time.")
-@click.option("--worker", "queue", metavar="QUEUE", default=None, help="Also run a worker for this queue.")
+@click.option("--worker", "queue", metavar="QUEUE[:WEIGHT],...", default=None,
+              help="Also run a worker for these queues.")
 @click.option("--app", "apps", multiple=True, metavar="MODULE",
               help="What the worker runs: a module with task functions; may be given several times.")
 @click.option("--no-keys", is_flag=True, show_default=False,
@@ -73,11 +74,11 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
     from skuld_py.demo.readiness import what_is_missing
     from skuld_py.embedded.local import LocalCluster
     from skuld_py.extras import require
-    from skuld_py.model.names import check_name
+    from skuld_py.worker.shares import weights_of
 
     require("node", *(["gateway"] if http_port != 0 else []), "spark", who="skuld dev")
     if queue is not None:
-        check_name("queue", queue)
+        weights_of(queue)
     began = time.monotonic()
     with until_stopped(), _place(directory) as place:
         ports = range(port, port + count)

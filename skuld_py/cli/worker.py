@@ -1,4 +1,4 @@
-"""``skuld worker``: claim tasks of a queue and run the functions an application registered for them.
+"""``skuld worker``: claim tasks of queues and run the functions an application registered for them.
 
 This file only reads the command line; what a worker does, and how it stops, is ``skuld_py.worker``.
 """
@@ -17,7 +17,8 @@ from skuld_py.cli.values import DURATION, Duration
 
 @click.command()
 @nodes_option
-@click.option("--queue", required=True, metavar="QUEUE", help="The queue to work on.")
+@click.option("--queue", required=True, metavar="QUEUE[:WEIGHT],...",
+              help="The queues to work on; of one with weight 3 three tasks for one of another, 1 if left out.")
 @click.option("--app", "apps", required=True, multiple=True, metavar="MODULE",
               help="A module that registers task functions with @skuld_py.task; may be given several times.")
 @click.option("--slots", type=click.IntRange(1), default=2, help="Tasks to run at the same time.")
@@ -40,25 +41,21 @@ from skuld_py.cli.values import DURATION, Duration
 def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], slots: int, lease_s: float,
            grace_s: float, stall_s: float, directory: Path | None, holder: str | None, conf: dict[str, str],
            is_ml: bool, metrics: str | None, log_level: str, log_format: str | None, as_json: bool) -> None:
-    """Run tasks of a queue until SIGTERM or Ctrl-C.
+    """Run tasks of queues until SIGTERM or Ctrl-C.
 
     Modules are looked for in the current directory first, as python itself does. What it does it says on standard
-    error; with --json in documents. With a --master elsewhere, Spark's driver runs here and the jobs run there;
-    executors are sent the modules. 'skuld manual workers' tells what they need besides.
+    error; with --json in documents. Spark starts with the first task that needs it. With a --master elsewhere,
+    Spark's driver runs here and the jobs run there; executors are sent the modules. 'skuld manual workers' tells
+    what they need besides.
 
     \b
     Examples:
       skuld worker --queue reports --app reports.tasks
-      skuld worker --queue reports --app reports.tasks --slots 4 --lease 1m
+      skuld worker --queue urgent:5,reports,mail --app reports.tasks --slots 4 --lease 1m
       skuld worker --queue reports --app reports.tasks --master spark://10.0.0.1:7077 --conf spark.cores.max=8
     """
-    from skuld_py.extras import require
-    from skuld_py.model.names import check_name
+    from skuld_py.worker.start import run_worker
 
-    require("spark", who="skuld worker")
-    from skuld_py.worker.worker import run_worker
-
-    check_name("queue", queue)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
                         directory=directory, grace_s=grace_s, stall_s=stall_s, holder=holder, metrics=metrics,
                         conf=conf, machine_learning=is_ml))

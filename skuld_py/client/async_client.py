@@ -41,9 +41,9 @@ Taken = list[tuple[Joint[Any, Any], Caller]]
 
 
 class AsyncClient(Verbs, Awaiting):
-    """A connection to a cluster, for one event loop."""
+    """A connection to a cluster, for one event loop; nodes and key as those of ``Client``."""
 
-    def __init__(self, nodes: str | Sequence[str] = "127.0.0.1:13000", *, holder: str | None = None,
+    def __init__(self, nodes: str | Sequence[str] | None = None, *, holder: str | None = None,
                  timeout_s: float = TIMEOUT_S, key: str | PathLike[str] | ClientKey | None = None) -> None:
         super().__init__(holder)
         self._timeout_s = timeout_s

@@ -46,10 +46,12 @@ __all__ = ["LEASE_S", "TIMEOUT_S", "Claim", "ClaimKey", "ClaimName", "Client", "
 
 
 class Client(Verbs, Blocking):
-    """A connection to a cluster. Threads may share it: their requests are under way side by side, and single calls
-    that are made while one of their kind is under way travel in one request."""
+    """A connection to a cluster: to ``nodes``, or to those that ``$SKULD_NODES`` names, or to this machine's;
+    with ``key``, or the file that ``$SKULD_CLIENT_KEY`` names, or the one that 'skuld dev' left. Threads may
+    share it: their requests are under way side by side, and single calls that are made while one of their kind
+    is under way travel in one request."""
 
-    def __init__(self, nodes: str | Sequence[str] = "127.0.0.1:13000", *, holder: str | None = None,
+    def __init__(self, nodes: str | Sequence[str] | None = None, *, holder: str | None = None,
                  timeout_s: float = TIMEOUT_S, key: str | PathLike[str] | ClientKey | None = None) -> None:
         super().__init__(holder)
         self._timeout_s = timeout_s

@@ -67,6 +67,13 @@ class Concluding(Reading):
         _insist(claim, (yield from _conclude(SNOOZED, delay_ms, [(claim, b"")]))[0])
 
     @verb
+    def snooze_many(self, claims: Sequence[ClaimKey], delay_s: float) -> Work[list[bool | None]]:
+        """Give many tasks back for later; says of each whether it was still held. None: unknown, try again."""
+        delay_ms = checking.as_ms("delay_s", delay_s, least=0, most=m.DELAY_MS_MAX)
+        ends = yield from _conclude(SNOOZED, delay_ms, with_entries("claims", claims, None))
+        return [None if end_ms is None else bool(end_ms) for end_ms in ends]
+
+    @verb
     def release(self, *claims: ClaimKey) -> Work[None]:
         """Give claims back: their tasks wait again at once. A lost claim is no error."""
         ends = yield from _conclude(RELEASED, 0, with_entries("claims", claims, None))

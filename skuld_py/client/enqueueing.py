@@ -27,6 +27,7 @@ from skuld_py.client.preludes import (
     Time,
     Times,
     prepare,
+    start_of,
 )
 from skuld_py.client.tracing import traced
 from skuld_py.errors import Refused, SkuldError, Uncertain
@@ -77,10 +78,11 @@ class Enqueueing:
 
     @verb
     def enqueue(self, queue: str, payload: bytes, *, priority: int = 0, id: bytes | str | None = None,
-                w: int | None = None, not_before: Time | None = None, expires: Time | None = None,
-                retry: Retry | None = None, headers: Mapping[str, str] | None = None, key: str | None = None,
-                unique: str | None = None, unique_window_s: float = UNIQUE_WINDOW_S, deps: Ids | None = None,
-                on_dep_failure: OnFailure = "wait", dep_wait_s: float = DEP_WAIT_S) -> Work[TaskId]:
+                w: int | None = None, not_before: Time | None = None, delay_s: float | None = None,
+                expires: Time | None = None, retry: Retry | None = None, headers: Mapping[str, str] | None = None,
+                key: str | None = None, unique: str | None = None, unique_window_s: float = UNIQUE_WINDOW_S,
+                deps: Ids | None = None, on_dep_failure: OnFailure = "wait",
+                dep_wait_s: float = DEP_WAIT_S) -> Work[TaskId]:
         """Store one task on ``w`` owners (a majority by default), fsynced, and give its id.
 
         With ``id`` given the call is idempotent over processes: the same id and content again is
@@ -92,8 +94,9 @@ class Enqueueing:
         checking.check_payload(payload)
         w = checking.as_w(w)
         task = NewTask(header, payload, None if id is None else checking.as_id(id))
-        if (not_before, expires, key, unique, deps) != _NOTHING:
-            given = Given([not_before], [expires], [key], [unique], [deps], on_dep_failure, dep_wait_s,
+        start = start_of(not_before, delay_s, self._wall_ms(), has_ids=id is not None)
+        if (start, expires, key, unique, deps) != _NOTHING:
+            given = Given([start], [expires], [key], [unique], [deps], on_dep_failure, dep_wait_s,
                           unique_window_s)
             task = _prepared(task, given, self._wall_ms(), self._minter.moment)
 
@@ -145,10 +148,10 @@ class Enqueueing:
     @verb
     def enqueue_many(self, queue: str, payloads: Iterable[bytes], *, priority: int = 0,
                      ids: Sequence[bytes | str] | None = None, w: int | None = None, not_before: Times = None,
-                     expires: Times = None, retry: Retry | None = None, headers: Mapping[str, str] | None = None,
-                     key: Names = None, unique: Names = None, unique_window_s: float = UNIQUE_WINDOW_S,
-                     deps: Deps = None, on_dep_failure: OnFailure = "wait",
-                     dep_wait_s: float = DEP_WAIT_S) -> Work[list[TaskId]]:
+                     delay_s: float | None = None, expires: Times = None, retry: Retry | None = None,
+                     headers: Mapping[str, str] | None = None, key: Names = None, unique: Names = None,
+                     unique_window_s: float = UNIQUE_WINDOW_S, deps: Deps = None,
+                     on_dep_failure: OnFailure = "wait", dep_wait_s: float = DEP_WAIT_S) -> Work[list[TaskId]]:
         """Store many tasks, in requests of at most 1,000; gives their ids in order.
 
         After an error some may be stored: enqueue again with the same ``ids`` (see ``new_ids``) and the same
@@ -161,7 +164,8 @@ class Enqueueing:
         every = list(payloads)
         if every:
             checking.check_payloads(every)
-        given = Given(not_before, expires, key, unique, deps, on_dep_failure, dep_wait_s, unique_window_s)
+        start = start_of(not_before, delay_s, self._wall_ms(), has_ids=ids is not None)
+        given = Given(start, expires, key, unique, deps, on_dep_failure, dep_wait_s, unique_window_s)
         heads, rests, wanted = prepare(header, every, given, self._wall_ms(), self._minter.moment)
         if ids is not None:
             if len(ids) != len(every):

@@ -3,7 +3,8 @@
     client.enqueue("mail", letter, not_before=datetime(2027, 1, 1, tzinfo=UTC), expires=time.time() + 86_400,
                    retry=Retry(max_attempts=3, backoff_s=60), headers={"trace": "7"})
 
-* ``not_before``, ``expires``: a ``datetime`` with a time zone, or seconds since 1970.
+* ``not_before``, ``expires``: a ``datetime`` with a time zone, or seconds since 1970; none before the year 2000.
+* ``delay_s``: ``not_before`` in so many seconds from now; not for tasks with a given id, which must stay the same.
 * ``key``: tasks of one queue and key are worked on one after another, in the order of their ids.
 * ``unique``: of one queue, key, name and window there is one task. Windows of ``unique_window_s``, an hour by
   default, are aligned to the clock. A later call gets the id of the first, which says ``is_duplicate``, whatever
@@ -23,6 +24,7 @@ that asking again for the same task is harmless.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -36,6 +38,9 @@ from skuld_py.model.body import Header
 from skuld_py.model.ids import TaskId
 from skuld_py.model.messages.message import TaskBatch
 
+ErrorClass = type[BaseException]
+ErrorClasses = tuple[ErrorClass, ...]
+
 
 @attrs.frozen
 class Retry:
@@ -43,6 +48,9 @@ class Retry:
 
     After the nth failure it rests for ``min(max_backoff_s, backoff_s * factor ** (n - 1))`` seconds, give or take
     the part ``jitter`` of it. Kept in milliseconds and percent.
+
+    ``on`` and ``never`` are classes of errors, for a function's own policy, ``@task(retry=...)``: an attempt that
+    fails by another error than those of ``on``, or by one of ``never``, is the last one.
     """
 
     max_attempts: int = 25
@@ -50,6 +58,8 @@ class Retry:
     factor: float = 2.0
     max_backoff_s: float = 3_600.0
     jitter: float = 0.1
+    on: ErrorClass | ErrorClasses = ()
+    never: ErrorClass | ErrorClasses = ()
 
 
 _SCALES = {"max_attempts": ("max_attempts", 1), "backoff_s": ("backoff_ms", 1_000),
@@ -73,12 +83,33 @@ def header_of(queue: str, priority: int, retry: Retry | None, headers: Mapping[s
 def _policy(retry: Retry) -> bodies.Retry:
     if not isinstance(retry, Retry):
         raise Refused("bad_retry", f"retry: {retry!r} is no Retry; use skuld_py.Retry(max_attempts=...)")
+    if retry.on or retry.never:
+        raise Refused("bad_retry", "retry: on and never are classes, which do not travel with a task; give them to"
+                      " its function, @skuld_py.task(retry=Retry(on=...))")
     policy = bodies.Retry(**{name: _number(field, getattr(retry, field), *bodies.RETRY_RANGES[name], scale)
                              for field, (name, scale) in _SCALES.items()})
     if policy.backoff_ms > policy.backoff_max_ms:
         raise Refused("bad_retry", f"retry: max_backoff_s: {retry.max_backoff_s!r} is less than backoff_s,"
                       f" {retry.backoff_s!r}")
     return policy
+
+
+def classes_of(field: str, given: ErrorClass | ErrorClasses) -> ErrorClasses:
+    """Classes of errors, of one or of several."""
+    classes = given if isinstance(given, tuple) else (given,)
+    if not all(_is_error_class(each) for each in classes):
+        raise Refused("bad_retry", f"retry: {field}: {given!r:.80}; classes of errors are wanted, as"
+                      f" {field}=(ConnectionError, TimeoutError)")
+    return classes
+
+
+def _is_error_class(given: object) -> bool:
+    return inspect.isclass(given) and issubclass(given, BaseException)
+
+
+def travelling(retry: Retry) -> Retry:
+    """The policy without what does not travel with a task."""
+    return attrs.evolve(retry, on=(), never=())
 
 
 def _number(field: str, value: object, low: int, high: int, scale: int) -> int:

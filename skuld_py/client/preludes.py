@@ -9,9 +9,9 @@ What is wrong is refused by its field: ``bad_time``, ``bad_key``, ``bad_unique``
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import add
-from typing import Any, Literal, NamedTuple, TypeGuard
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
 
 import attrs
 
@@ -32,6 +32,7 @@ from skuld_py.model.prelude import DEPS, DEPS_MAX, NAME_BYTES_MAX, NAMED, Prelud
 Time = datetime | float
 Times = Time | None | Sequence[Time | None]
 Names = str | None | Sequence[str | None]
+T = TypeVar("T")
 Ids = Sequence[bytes | str]
 Deps = Ids | Sequence[Ids | None] | None
 OnFailure = Literal["wait", "fail", "ignore"]
@@ -39,6 +40,7 @@ Moment = Callable[[str, int], int]
 """Gives the moment at which a name of a queue is asked for, from the name and the time of now."""
 AHEAD_MS_MAX = 3_650 * 24 * 3600 * 1000
 """Ten years; nodes allow some days more, see ``config``."""
+YEAR_2000_MS = 946_684_800_000
 DEP_WAIT_S, UNIQUE_WINDOW_S = 86_400.0, 3_600.0
 _POLICIES = {"wait": ON_FAILURE_WAIT, "fail": ON_FAILURE_FAIL, "ignore": ON_FAILURE_IGNORE}
 
@@ -129,7 +131,7 @@ def _wanted(queue: str, prelude: Prelude, window_ms: int) -> TaskId | int | None
 
 def _prelude(now_ms: int, moment: Callable[[str], int], not_before: Any, expires: Any, unique: Any, key: Any,
              deps: Ids) -> Prelude:
-    wake_ms, end_ms = time_ms_of("not_before", not_before, now_ms), time_ms_of("expires", expires, now_ms)
+    wake_ms, end_ms = _meant("not_before", not_before, now_ms), _meant("expires", expires, now_ms)
     if 0 < end_ms <= wake_ms:
         raise Refused("bad_time", "expires: is not later than not_before; the task could never be claimed")
     name = _name("bad_unique", "unique", unique)
@@ -157,6 +159,33 @@ def time_ms_of(field: str, given: object, now_ms: int) -> int:
         raise Refused("bad_time", f"{field}: {str(given)[:64]} is no time from 1970 to ten years from now; give a"
                       " datetime, or seconds since 1970")
     return time_ms
+
+
+def _meant(field: str, given: object, now_ms: int) -> int:
+    """``time_ms_of``, but for times of another century: they are spans that were meant from now."""
+    time_ms = time_ms_of(field, given, now_ms)
+    if 0 < time_ms < YEAR_2000_MS <= now_ms:
+        remedy = "give delay_s" if field == "not_before" else "add it to time.time()"
+        moment = datetime.fromtimestamp(time_ms // 1_000, UTC)
+        raise Refused("bad_time", f"{field}: {str(given)[:64]} is {moment:%Y-%m-%d %H:%M} UTC; if so many seconds"
+                      f" from now are meant, {remedy}")
+    return time_ms
+
+
+def start_of(not_before: T, delay_s: float | None, now_ms: int, *, has_ids: bool) -> T | float | None:
+    """``not_before``, or ``delay_s`` as a time; ``has_ids``: the caller chose the tasks' ids."""
+    if delay_s is None:
+        return not_before
+    if not_before is not None:
+        raise Refused("bad_time", "delay_s: give it or not_before, not both")
+    if has_ids:
+        raise Refused("bad_time", "delay_s: with an id the same call is to be the same task, and a delay is"
+                      " another time in each; give not_before")
+    delay_ms = scaled(delay_s, 1_000)
+    if delay_ms is None or not 0 <= delay_ms <= AHEAD_MS_MAX:
+        raise Refused("bad_time", f"delay_s: {str(delay_s)[:64]} is not in 0..{AHEAD_MS_MAX // 1_000} seconds from"
+                      " now")
+    return (now_ms + delay_ms) / 1_000 if delay_ms else None
 
 
 def _name(code: str, field: str, given: object) -> str:

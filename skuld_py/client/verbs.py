@@ -26,6 +26,8 @@ from skuld_py.client.waiting import Waiting
 from skuld_py.model import names
 
 TIMEOUT_S = 5.0
+NODES = "127.0.0.1:13000"
+NODES_VARIABLE = "SKULD_NODES"
 
 
 class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Limiting, Scheduling, Grouping,
@@ -51,7 +53,8 @@ def _process_name() -> str:
     return f"{socket.gethostname()[:150]}:{os.getpid()}"
 
 
-def addresses_of(nodes: str | Sequence[str]) -> list[str]:
-    """``HOST:PORT,...`` or a list of them, as a list."""
-    given = nodes.split(",") if isinstance(nodes, str) else nodes
+def addresses_of(nodes: str | Sequence[str] | None) -> list[str]:
+    """``HOST:PORT,...`` or a list of them, as a list; those of ``$SKULD_NODES`` without any, or this machine's."""
+    wanted = (os.environ.get(NODES_VARIABLE) or NODES) if nodes is None else nodes
+    given = wanted.split(",") if isinstance(wanted, str) else wanted
     return [address.strip() for address in given if address.strip()]

@@ -1,30 +1,32 @@
 """Running the tasks of a cluster in memory, one after another, in the test's own thread.
 
-Each waiting task is claimed, the function it names is called with a real ``TaskContext``, inside the worker's
-middleware, and the outcome is written as a worker writes it: its log, then the completion with the result. What
-tasks enqueue while they run is run too.
+Each waiting task is claimed, the function it names is called as a worker calls it: with what it names of session
+and ``TaskContext``, inside the worker's middleware, an async one in an event loop of its own. The outcome is
+written as a worker writes it: its log, then the completion with the result. What tasks enqueue while they run is
+run too. Nobody watches the time: ``timeout_s`` ends nothing here.
 
-A task that fails is run once: its claim is failed, with the error, when the run is over. Its retry policy then
-says when it waits again; a test lets that time pass with ``advance``. Spark is whatever the test gives, ``None``
-by default.
+A task that fails, or raises ``Snooze``, is run once: its claim is ended so when the run is over. Its retry
+policy, or the delay, then says when it waits again; a test lets that time pass with ``advance``. Spark is
+whatever the test gives, ``None`` by default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from skuld_py.calls.payloads import decode_call
-from skuld_py.calls.results import encode_result
 from skuld_py.client.claims import Claim
-from skuld_py.errors import SkuldError
+from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.ids import TaskId
+from skuld_py.worker.assignment import Work, assigned
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.middleware import Middleware, middleware_added, surround
-from skuld_py.worker.outcome import error_of
-from skuld_py.worker.registry import function_of, rebuilt
+from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, ended_by, ended_with, refused
+from skuld_py.worker.middleware import Middleware, middleware_added
+from skuld_py.worker.run import body_of
 
 if TYPE_CHECKING:
     from skuld_py.testing.memory import MemoryClient
@@ -35,15 +37,19 @@ LEASE_S = 3_600.0
 
 @attrs.frozen
 class Ran:
-    """A task that was run: its function's name (empty when it names none), and what that returned or raised.
-    ``is_final``: nothing that the function does could have helped."""
+    """A task that was run: its function's name (empty when it names none), and what that returned or raised; and
+    with what it was called. ``is_final``: no other attempt follows. ``snoozed_s``: it is to wait for so long."""
 
     id: TaskId
     queue: str
     name: str
     value: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
     is_final: bool = False
+    snoozed_s: float | None = None
+    priority: int = 0
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 def run_until_empty(client: MemoryClient, queues: Sequence[str], spark: Any, middleware: Middlewares | None,
@@ -51,20 +57,26 @@ def run_until_empty(client: MemoryClient, queues: Sequence[str], spark: Any, mid
     """What was run, in order. With ``raises`` the first error is raised, after its claim was failed."""
     around = middleware_added() if middleware is None else middleware
     ran: list[Ran] = []
-    failed: dict[bool, list[tuple[Claim, bytes]]] = {False: [], True: []}
+    ended: list[tuple[Claim, Failed | Snoozed]] = []
     try:
         while claim := _next(client, queues):
-            ran.append(_run(client, claim, spark, around))
-            error = ran[-1].error
-            if error is not None:
-                failed[ran[-1].is_final].append((claim, error_of(error)))
-                if raises:
-                    raise error
+            each, ending = _run(client, claim, spark, around)
+            ran.append(each)
+            if isinstance(ending, Failed | Snoozed):
+                ended.append((claim, ending))
+            if each.error is not None and raises:
+                raise each.error
     finally:
-        for is_final, ended in failed.items():
-            if ended:
-                client.fail_many([claim for claim, _ in ended], [error for _, error in ended], final=is_final)
+        _conclude(client, ended)
     return ran
+
+
+def _conclude(client: MemoryClient, ended: Sequence[tuple[Claim, Failed | Snoozed]]) -> None:
+    for claim, ending in ended:
+        if isinstance(ending, Snoozed):
+            client.snooze_many([claim], ending.delay_ms / 1000)
+        else:
+            client.fail_many([claim], [ending.error], final=ending.is_final)
 
 
 def _next(client: MemoryClient, queues: Sequence[str]) -> Claim | None:
@@ -72,27 +84,54 @@ def _next(client: MemoryClient, queues: Sequence[str]) -> Claim | None:
     return next((claim for claim in claims if claim is not None), None)
 
 
-def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares) -> Ran:
+def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares) -> tuple[Ran, Ending]:
     context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, client.get, client.results_of,
                           claim.clock, claim.headers)
-    name, is_final = "", True
-    try:
-        call = decode_call(claim.payload)
-        name = call.name
-        called = function_of(call)
-        call = rebuilt(called, call)
-        function = surround(called, call, middleware)
-        is_final = False
-        value = function(spark, context, *call.args, **call.kwargs)
-        context.join()
-        is_final = True
-        result = encode_result(value)
-    except Exception as error:
+    ran = Ran(claim.id, claim.queue, "", priority=claim.priority)
+    work = assigned(claim).work
+    if isinstance(work, Work):
+        ran = attrs.evolve(ran, name=work.call.name, args=work.call.args, kwargs=work.call.kwargs)
+        work = work.made()
+    if isinstance(work, Refused):
         _write(client, claim, context)
-        return Ran(claim.id, claim.queue, name, error=error, is_final=is_final)
+        return attrs.evolve(ran, error=work, is_final=True), refused(work)
+    ending: Ending
+    try:
+        value = _called(work, context, spark, middleware)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        ending = ended_by(error, work.traits)
+        is_snoozed = isinstance(ending, Snoozed)
+        ran = attrs.evolve(ran, error=None if is_snoozed else error,
+                           snoozed_s=ending.delay_ms / 1000 if isinstance(ending, Snoozed) else None)
+    else:
+        ending = ended_with(value)
+        ran = attrs.evolve(ran, value=value) if isinstance(ending, Returned) else attrs.evolve(
+            ran, error=Refused("bad_result", ending.words))
     _write(client, claim, context)
-    client.complete(claim, result)
-    return Ran(claim.id, claim.queue, name, value)
+    if isinstance(ending, Returned):
+        client.complete(claim, ending.result)
+    return attrs.evolve(ran, is_final=isinstance(ending, Failed) and ending.is_final), ending
+
+
+def _called(work: Work, context: TaskContext, spark: Any, middleware: Middlewares) -> Any:
+    body, call = body_of(work, middleware), work.call
+    value = body(spark, context, *call.args, **call.kwargs)
+    if work.traits.is_async:
+        value = _awaited(value)
+    context.join()
+    return value
+
+
+def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """In an event loop of its own; in another thread where one runs already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(asyncio.run, coroutine).result()
 
 
 def _write(client: MemoryClient, claim: Claim, context: TaskContext) -> None:

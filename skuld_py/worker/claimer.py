@@ -1,13 +1,13 @@
-"""The thread that claims tasks for a worker: as many as it has room for, and not one more.
+"""The threads that claim tasks for a worker: as many as it has room for; one thread for each of its queues.
 
 Invariants:
 
-* Room is a count of permits. A request takes all there are, keeps one for each task it is granted, and gives
-  the rest back; a task that ends gives its permit back. So claims under way and claims not yet seen count.
+* Whom to ask for how many, ``shares`` decides. A request has its permits from when it is made, and gives back
+  those that it did not use: so claims under way and claims not yet seen count.
 * A request waits at the cluster for at most ``WAIT_S``: it cannot be called off, and a task granted after the
   worker has gone would lie until its lease ends. What comes while closing is given back.
 * Claims are handed over before their tasks are read: they are held meanwhile, however long the reading takes.
-  What cannot be read counts as never claimed before.
+  Only those are read that need Spark (``blame``); what cannot be read counts as never claimed before.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from skuld_py.client.client import Claim, Client
+from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
 from skuld_py.model.task import Task
+from skuld_py.worker.assignment import Assignment, assigned
+from skuld_py.worker.shares import Shares, Wish
 
 WAIT_S = 1.0
 PAUSE_S, PAUSE_S_MAX = 0.5, 10.0
@@ -28,34 +30,36 @@ _log = logging.getLogger(__name__)
 
 
 class Claimer:
-    """Claims from one queue, by a client of its own. Callbacks come from its thread, ``on_end`` last."""
+    """Claims from queues, by a client of its own. Callbacks come from its threads, ``on_end`` last."""
 
-    def __init__(self, client: Client, queue: str, lease_s: float, permits: int, *,
-                 on_claims: Callable[[list[Claim]], None],
-                 on_known: Callable[[list[Claim], dict[bytes, Task]], None],
+    def __init__(self, client: Client, weights: Mapping[str, int], lease_s: float, permits: int, *,
+                 on_claims: Callable[[list[Assignment]], None],
+                 on_known: Callable[[list[Assignment], dict[bytes, Task]], None],
                  on_error: Callable[[SkuldError], None],
                  on_end: Callable[[], None]) -> None:
         self._client = client
-        self._queue = queue
+        self._queues = tuple(weights)
+        self._shares = Shares(weights, permits)
         self._lease_s = lease_s
-        self._permits = permits
         self._on_claims = on_claims
         self._on_known = on_known
         self._on_error = on_error
         self._on_end = on_end
         self._is_paused = True
         self._is_closing = False
+        self._serving = len(self._queues)
         self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Start the thread; it claims nothing until ``resume``."""
-        threading.Thread(target=self._serve, name="claimer", daemon=True).start()
+        """Start the threads; they claim nothing until ``resume``."""
+        for queue in self._queues:
+            threading.Thread(target=self._serve, args=(queue,), name=f"claimer {queue}", daemon=True).start()
 
     def give(self, permits: int) -> None:
-        """Note room for this many more tasks."""
+        """Note room for this many more tasks; less, if it is negative."""
         with self._changed:
-            self._permits += permits
-            self._changed.notify()
+            self._shares.give(permits)
+            self._changed.notify_all()
 
     def pause(self) -> None:
         """Claim nothing for now; a request under way may still bring something."""
@@ -63,54 +67,70 @@ class Claimer:
 
     def resume(self) -> None:
         """Claim again."""
-        with self._changed:
-            self._is_paused = False
-            self._changed.notify()
+        if self._is_paused:
+            with self._changed:
+                self._is_paused = False
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Claim nothing any more. ``on_end`` is called when the last request is over."""
         with self._changed:
             self._is_closing = True
-            self._changed.notify()
+            self._changed.notify_all()
 
-    def _serve(self) -> None:
-        with self._client:
-            self._claim_until_closed()
-        self._on_end()
+    def _serve(self, queue: str) -> None:
+        self._claim_until_closed(queue)
+        with self._changed:
+            self._serving -= 1
+            is_last = not self._serving
+        if is_last:
+            self._client.close()
+            self._on_end()
 
-    def _claim_until_closed(self) -> None:
+    def _claim_until_closed(self, queue: str) -> None:
         pause_s = PAUSE_S
-        while permits := self._take():
+        while wish := self._take(queue):
             try:
-                claims = self._client.claim(self._queue, n=permits, lease_s=self._lease_s, wait_s=WAIT_S)
+                claims = self._client.claim(queue, n=wish.count, lease_s=self._lease_s,
+                                            wait_s=WAIT_S if wish.waits else 0)
             except SkuldError as error:
-                self.give(permits)
+                self._answer(queue, wish, 0)
                 self._on_error(error)
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_closing, pause_s)
                 pause_s = min(PAUSE_S_MAX, pause_s * 2)
                 continue
             pause_s = PAUSE_S
-            self.give(permits - len(claims))
+            self._answer(queue, wish, len(claims))
             if claims and self._is_closing:
                 with contextlib.suppress(SkuldError):
                     self._client.release(*claims)
             elif claims:
-                self._on_claims(claims)
-                self._on_known(claims, self._read(claims))
+                self._hand_over([assigned(claim) for claim in claims])
 
-    def _read(self, claims: list[Claim]) -> dict[bytes, Task]:
+    def _hand_over(self, made: list[Assignment]) -> None:
+        self._on_claims(made)
+        if of_spark := [each for each in made if each.needs_spark]:
+            self._on_known(of_spark, self._read(of_spark))
+
+    def _read(self, made: list[Assignment]) -> dict[bytes, Task]:
         try:
-            return {task.id: task for task in self._client.get_many([claim.id for claim in claims])}
+            return {task.id: task for task in self._client.get_many([each.claim.id for each in made])}
         except SkuldError as error:
-            _log.warning("what %d tasks went through is not known: %s", len(claims), error)
+            _log.warning("what %d tasks went through is not known: %s", len(made), error)
             return {}
 
-    def _take(self) -> int:
-        """Take all the permits, once there are some; 0 to end."""
+    def _take(self, queue: str) -> Wish | None:
+        """What to ask for, once there is room; None to end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closing or (self._permits > 0 and not self._is_paused))
-            if self._is_closing:
-                return 0
-            permits, self._permits = self._permits, 0
-            return permits
+            wish: Wish | None = None
+            while not self._is_closing and wish is None:
+                wish = None if self._is_paused else self._shares.take(queue)
+                if wish is None:
+                    self._changed.wait()
+            return None if self._is_closing else wish
+
+    def _answer(self, queue: str, wish: Wish, count: int) -> None:
+        with self._changed:
+            self._shares.answered(queue, wish, count)
+            self._changed.notify_all()

@@ -28,6 +28,7 @@ import attrs
 from skuld_py.client.steady import steady_s
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView, Task
+from skuld_py.model.tracing import TRACEPARENT, is_traceparent
 from skuld_py.worker.journal import Journal, Words, decode_entry
 
 JOIN_STEP_S = 0.5
@@ -76,6 +77,12 @@ class TaskContext:
     def name(self) -> str:
         """``ID:TOKEN``, which no other claim ever has: the Spark job group, and good for temporary things."""
         return f"{self.id}:{self.token}"
+
+    @property
+    def traceparent(self) -> str | None:
+        """The trace that the task was enqueued in, by W3C Trace Context; None without one, or one that is none."""
+        text = self.headers.get(TRACEPARENT, "")
+        return text if is_traceparent(text) else None
 
     @property
     def deadline(self) -> float:

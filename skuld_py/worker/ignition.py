@@ -3,6 +3,7 @@
 Invariants:
 
 * One start at a time. ``is_ready`` is true from a start that succeeded until ``replace``.
+* Nothing is started before somebody asks for it.
 * A start that fails is tried again a few times, unless trying again cannot help (no Java, a wrong setting).
 """
 
@@ -31,17 +32,22 @@ class Ignition:
         self._on_ready = on_ready
         self._on_failure = on_failure
         self.is_ready = False
+        self.is_replacing = False
+        self.was_asked = False
+        """Whether anybody has needed the engine so far."""
         self._is_closed = False
         self.generation = 0
         """How many engines there were before this one."""
 
-    def start(self) -> None:
-        """Begin to start the engine."""
-        self._launch(self._engine.start)
+    def ask(self) -> None:
+        """The engine is needed: begin to start it, unless that was begun before."""
+        if not self.was_asked:
+            self.was_asked = True
+            self._launch(self._engine.start)
 
     def replace(self) -> None:
         """Begin to replace the engine."""
-        self.is_ready = False
+        self.is_ready, self.is_replacing = False, True
         self.generation += 1
         self._launch(self._engine.restart)
 
@@ -67,6 +73,6 @@ class Ignition:
                 time.sleep(PAUSE_S)
                 start = self._engine.restart
             else:
-                self.is_ready = True
+                self.is_ready, self.is_replacing = True, False
                 self._on_ready(time.monotonic() - began)
                 return

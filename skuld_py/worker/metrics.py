@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-
-@attrs.define
-class Counts:
-    """What a worker has done since its start. ``ended``: by how the task was written."""
-
-    started: int = 0
-    running: int = 0
-    lost: int = 0
-    seconds: float = 0.0
-    ended: dict[str, int] = attrs.field(factory=dict)
+from skuld_py.worker.counts import Counts
 
 
 class WorkerMetrics:

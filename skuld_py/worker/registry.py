@@ -4,16 +4,17 @@
     def census(spark, context, paths, *, output): ...
 
     census.send(paths, output="/data/census")                             # enqueue a call of it
+    await census.asend(paths, output="/data/census")                      # the same in an event loop
     census.send_with(priority=9)(paths, output="/data/census")            # with options of this one call
     client.chain([census.step(paths), report.step()])                     # one call behind the other
     client.enqueue("census", census.call(paths, output="/data/census"))   # the same by hand
     census(spark, context, paths, output="/tmp")                          # call it here and now
 
-A task function is registered under ``MODULE:FUNCTION`` (``acme.jobs:census``) or the name it is given. It receives
-the claim's SparkSession, its ``TaskContext``, and the arguments of the call, which are what its annotations say
-(``calls``). What it returns becomes the task's result, so it must be a value, and small: say where the data is,
-not the data. What it raises becomes the error of a failed attempt; see ``outcome``. Which client enqueues,
-``sending`` says.
+A task function is registered under ``MODULE:FUNCTION`` (``acme.jobs:census``) or the name it is given. It
+receives the arguments of the call, which are what its annotations say (``calls``); and the claim's SparkSession
+and its ``TaskContext`` where it names them (``injection``). What it returns becomes the task's result, so it must
+be a value, and small: say where the data is, not the data. What it raises becomes the error of a failed attempt,
+or says what becomes of the task (``directives``). Which client enqueues, ``sending`` says.
 
 Invariants:
 
@@ -29,7 +30,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from skuld_py.calls import payloads
@@ -38,26 +38,29 @@ from skuld_py.calls.payloads import NAME_CHARS_MAX, Call, check_name
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.sending import Options, check_options, sender
+from skuld_py.worker.injection import check_arguments
+from skuld_py.worker.sending import CallOptions, Options, asender, check_options, enqueued_with, sender
+from skuld_py.worker.traits import Traits, traits_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from skuld_py.client.asking import Awaiting, Blocking
 
+W = ParamSpec("W")
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
 
-class TaskFunction(Protocol[P, R_co]):
-    """A registered function; it is also called as itself."""
+class TaskFunction(Protocol[W, P, R_co]):
+    """A registered function; it is also called as itself, then with all its parameters."""
 
     task_name: str
     task_options: Options
-    task_timeout_s: float | None
+    task_traits: Traits
 
-    def __call__(self, spark: Any, context: TaskContext, *args: P.args, **kwargs: P.kwargs) -> R_co:
+    def __call__(self, *args: W.args, **kwargs: W.kwargs) -> R_co:
         """Run it here and now."""
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> bytes:
@@ -67,48 +70,80 @@ class TaskFunction(Protocol[P, R_co]):
         """A step of a chain, a group or a chord: the function's queue, and the payload of a call of it."""
 
     def send(self, *args: P.args, **kwargs: P.kwargs) -> TaskId:
-        """Enqueue a task that runs it with these arguments, by the client in use; gives the task's id."""
+        """Enqueue a task that runs it with these arguments, by the client in use; gives the task's id. Refused
+        in a running event loop, which it would stop: there await ``asend``."""
+
+    async def asend(self, *args: P.args, **kwargs: P.kwargs) -> TaskId:
+        """``send``, awaited; by the client for asyncio in use, or by one of the running loop."""
 
     @overload
-    def send_with(self, client: Blocking | None = None, **options: Unpack[Options]) -> Callable[P, TaskId]: ...
+    def send_with(self, client: Blocking | None = None, **options: Unpack[CallOptions]) -> Callable[P, TaskId]: ...
 
     @overload
-    def send_with(self, client: Awaiting, **options: Unpack[Options]
+    def send_with(self, client: Awaiting, **options: Unpack[CallOptions]
                   ) -> Callable[P, Coroutine[Any, Any, TaskId]]: ...
 
-    def send_with(self, client: Any = None, **options: Unpack[Options]) -> Callable[P, Any]:
+    def send_with(self, client: Any = None, **options: Unpack[CallOptions]) -> Callable[P, Any]:
         """``send`` by another client, or with options that go before those of the decorator."""
 
+    def asend_with(self, client: Awaiting | None = None, **options: Unpack[CallOptions]
+                   ) -> Callable[P, Coroutine[Any, Any, TaskId]]:
+        """``asend`` by another client, or with options that go before those of the decorator."""
 
-Plain = Callable[Concatenate[Any, TaskContext, P], R]
+
+WithBoth = Callable[Concatenate[Any, TaskContext, P], R]
+WithContext = Callable[Concatenate[TaskContext, P], R]
+
+
+class Decorator(Protocol):
+    """What ``task(...)`` gives. A checker sees what a caller gives by the types of the first parameters: one of
+    Any tells it nothing, so write SparkSession."""
+
+    @overload
+    def __call__(self, function: WithBoth[P, R], /) -> TaskFunction[Concatenate[Any, TaskContext, P], P, R]: ...
+
+    @overload
+    def __call__(self, function: WithContext[P, R], /) -> TaskFunction[Concatenate[TaskContext, P], P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> TaskFunction[P, P, R]: ...
+
+    def __call__(self, function: Callable[..., Any], /) -> Any:
+        """Register the function."""
 
 
 _functions: dict[str, Callable[..., Any]] = {}
 
 
 @overload
-def task(function: Plain[P, R], /) -> TaskFunction[P, R]: ...
+def task(function: WithBoth[P, R], /) -> TaskFunction[Concatenate[Any, TaskContext, P], P, R]: ...
 
 
 @overload
-def task(*, name: str | None = None, timeout_s: float | None = None, **options: Unpack[Options]
-         ) -> Callable[[Plain[P, R]], TaskFunction[P, R]]: ...
+def task(function: WithContext[P, R], /) -> TaskFunction[Concatenate[TaskContext, P], P, R]: ...
+
+
+@overload
+def task(function: Callable[P, R], /) -> TaskFunction[P, P, R]: ...
+
+
+@overload
+def task(*, name: str | None = None, timeout_s: float | None = None, spark: bool = False,
+         **options: Unpack[Options]) -> Decorator: ...
 
 
 def task(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
-         timeout_s: float | None = None, **options: Unpack[Options]) -> Any:
-    """Register a module-level function ``fn(spark, context, ...)`` as something tasks may name. An attempt that
-    runs for longer than ``timeout_s`` has failed. The options are what ``send`` enqueues with: those of
-    ``Client.enqueue``, the queue among them."""
+         timeout_s: float | None = None, spark: bool = False, **options: Unpack[Options]) -> Any:
+    """Register a module-level function as something tasks may name; ``spark`` and ``context`` among its
+    parameters are the worker's to give (``injection``). An attempt that runs for longer than ``timeout_s`` has
+    failed. ``spark=True``: it makes its session by itself, by ``getOrCreate``. The options are what ``send``
+    enqueues with: those of ``Client.enqueue``, the queue among them."""
     check_options(options)
-    if timeout_s is not None and not 0 < timeout_s < float("inf"):
-        raise Refused("bad_option", f"timeout_s: {timeout_s!r}; a number of seconds above 0 is wanted, or None for"
-                      " no limit")
     if "id" in options:
         raise Refused("bad_option", "id: an id names one task; give it to the call, send_with(id=...)")
     if function is None:
-        return lambda given: _register(given, name, options, timeout_s)
-    return _register(function, name, options, timeout_s)
+        return lambda given: _register(given, name, options, timeout_s, spark)
+    return _register(function, name, options, timeout_s, spark)
 
 
 def lookup(name: str) -> Callable[..., Any]:
@@ -146,11 +181,17 @@ def rebuilt(function: Callable[..., Any], call: Call) -> Call:
 
 @cache
 def _arguments_of(function: Callable[..., Any]) -> Arguments:
-    return Arguments(function, [*islice(inspect.signature(function).parameters, 2)])
+    return Arguments(function, traits_of_function(function).injection.names)
 
 
-def _register(function: Callable[..., Any], name: str | None, options: Options,
-              timeout_s: float | None) -> Callable[..., Any]:
+def traits_of_function(function: Callable[..., Any]) -> Traits:
+    """What is known of a registered function."""
+    traits: Traits = vars(function)["task_traits"]
+    return traits
+
+
+def _register(function: Callable[..., Any], name: str | None, options: Options, timeout_s: float | None,
+              spark: bool) -> Callable[..., Any]:
     if not inspect.isfunction(function) or "." in function.__qualname__:
         raise Refused("bad_task", f"{getattr(function, '__qualname__', function)!r} is no function at the top"
                       " of a module; a worker could not find it again")
@@ -160,7 +201,8 @@ def _register(function: Callable[..., Any], name: str | None, options: Options,
                           " worker; move it to a module, or give it a name: @task(name=...)")
         name = f"{function.__module__}:{function.__qualname__}"
     check_name(name)
-    _check_signature(name, function)
+    traits = traits_of(name, function, options.get("retry"), timeout_s, spark)
+    options = enqueued_with(options)
     known = _functions.get(name)
     if known is not None and _place(known) != _place(function):
         raise Refused("duplicate_task", f"two task functions are called {name!r}: {_said(known)} and"
@@ -176,11 +218,14 @@ def _register(function: Callable[..., Any], name: str | None, options: Options,
                           " (queue, function.call(...))")
         return options["queue"], call(*args, **kwargs)
 
-    def send_with(client: Any = None, **overrides: Unpack[Options]) -> Callable[..., Any]:
+    def send_with(client: Any = None, **overrides: Unpack[CallOptions]) -> Callable[..., Any]:
         return sender(name, call, client, options, overrides)
 
-    vars(function).update(task_name=name, task_options=options, call=call, step=step, send_with=send_with,
-                          send=send_with(), task_timeout_s=timeout_s)
+    def asend_with(client: Any = None, **overrides: Unpack[CallOptions]) -> Callable[..., Any]:
+        return asender(name, call, client, options, overrides)
+
+    vars(function).update(task_name=name, task_options=options, task_traits=traits, call=call, step=step,
+                          send_with=send_with, send=send_with(), asend_with=asend_with, asend=asend_with())
     return function
 
 
@@ -194,22 +239,14 @@ def _said(function: Callable[..., Any]) -> str:
     return "{}:{}".format(*_place(function))
 
 
-def _check_signature(name: str, function: Callable[..., Any]) -> None:
-    try:
-        inspect.signature(function).bind_partial(None, None)
-    except TypeError:
-        raise Refused("bad_task", f"{name} must take the Spark session and the task's context first:"
-                      " def fn(spark, context, ...)", name=name) from None
-
-
 def _check_arguments(name: str, function: Callable[..., Any], args: tuple[Any, ...],
                      kwargs: dict[str, Any]) -> None:
     try:
-        inspect.signature(function).bind(None, None, *args, **kwargs)
+        check_arguments(traits_of_function(function).injection, args, kwargs)
     except TypeError as problem:
         raise Refused("bad_arguments", f"{name}: {problem}", name=name) from None
 
 
 @task(name="skuld:join")
-def join(spark: Any, context: TaskContext) -> None:
+def join() -> None:
     """Do nothing: the function of joins, the tasks between the parts of a large group (``client.groups``)."""

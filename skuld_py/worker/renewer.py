@@ -29,7 +29,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ STALL_S = 60.0
 LOOK_S = 1.0
 DEAF_S = 5.0
 REPLACE_PAUSE_S = 0.5
+KEYS_IN_LINE = 30
+"""A line is at most 4,096 bytes long, which is PIPE_BUF; a key takes up to 90."""
 
 _log = logging.getLogger(__name__)
 
@@ -87,11 +89,11 @@ class Renewer:
         if self._listener.ident is not None:
             self._listener.join()
 
-    def hold(self, key: Key, deadline: float) -> None:
-        """Keep a claim alive from now on."""
+    def hold(self, keys: Sequence[Key], deadline: float) -> None:
+        """Keep claims alive from now on, which end together."""
         with self._lock:
-            self._held[key] = deadline
-            self._say({"hold": _named(key), "deadline": deadline})
+            self._held.update(dict.fromkeys(keys, deadline))
+            self._say_all("hold", keys, deadline=deadline)
 
     def limit(self, key: Key, at: float) -> None:
         """A claim may run until then, by the steady clock."""
@@ -105,12 +107,12 @@ class Renewer:
             self._engine = engine
             self._say({"engine": engine})
 
-    def drop(self, key: Key) -> None:
-        """A claim is over."""
+    def drop(self, keys: Sequence[Key]) -> None:
+        """Claims are over."""
         with self._lock:
-            self._limits.pop(key, None)
-            if self._held.pop(key, None) is not None:
-                self._say({"drop": _named(key)})
+            for key in keys:
+                self._limits.pop(key, None)
+            self._say_all("drop", [key for key in keys if self._held.pop(key, None) is not None])
 
     def beat(self) -> None:
         """The worker is well. A renewer that has not answered earlier beats is ended; another one follows."""
@@ -139,9 +141,13 @@ class Renewer:
         self._say(self._greeting)
         self._say({"engine": self._engine})
         for key, deadline in self._held.items():
-            self._say({"hold": _named(key), "deadline": deadline})
+            self._say_all("hold", [key], deadline=deadline)
         for key, at in self._limits.items():
             self._say({"limit": _named(key), "at": at})
+
+    def _say_all(self, what: str, keys: Sequence[Key], **more: float) -> None:
+        for start in range(0, len(keys), KEYS_IN_LINE):
+            self._say({what: [_named(key) for key in keys[start : start + KEYS_IN_LINE]], **more})
 
     def _say(self, words: dict[str, Any]) -> None:
         """Write one line, whole or not at all (it fits into PIPE_BUF); a child that does not read is ended."""
@@ -269,11 +275,13 @@ class _Process:
 
     def _hear(self, words: dict[str, Any]) -> None:
         if "hold" in words:
-            self._keeper.hold(_key(words["hold"]), words["deadline"])
+            for named in words["hold"]:
+                self._keeper.hold(_key(named), words["deadline"])
         elif "drop" in words:
-            self._keeper.drop(_key(words["drop"]))
-            self._losses.acknowledged(_key(words["drop"]))
-            self._overruns.drop(_key(words["drop"]))
+            for key in map(_key, words["drop"]):
+                self._keeper.drop(key)
+                self._losses.acknowledged(key)
+                self._overruns.drop(key)
         elif "limit" in words:
             self._overruns.limit(_key(words["limit"]), words["at"])
         elif "heard" in words:

@@ -1,13 +1,16 @@
-"""One claim being run: a thread that calls the task's function, and the order to stop it.
+"""One claim being run: a thread that calls the task's function, or a coroutine in the event loop; and the order to
+stop it.
 
 A thread per run, not a pool: the order to stop arrives as an exception at some later moment, and in a thread
 that had gone on to another task it would hit the wrong one.
 
 Invariants:
 
-* A run ends once, with one outcome, whatever the function raises.
+* A run ends once, with one ending, whatever the function raises.
 * The order to stop is given at most once. It can arrive anywhere in the thread, also after the function has
   returned, so all code behind the function expects it, and does nothing that matters to others.
+* What is decided of a run while it runs, its fate, is decided once; but a claim that is lost is lost, whatever was
+  decided before. What its function does afterwards changes nothing.
 """
 
 from __future__ import annotations
@@ -15,33 +18,38 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol
 
 import attrs
 
-from skuld_py.calls.payloads import Call, decode_call
-from skuld_py.calls.results import encode_result
+from skuld_py.calls.payloads import Call
 from skuld_py.calls.sight import call_line
-from skuld_py.client.client import Claim
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused
+from skuld_py.worker.assignment import Assignment, Work
 from skuld_py.worker.context import ClaimLost, TaskContext
+from skuld_py.worker.endings import Ending, Stopped, ended_by, ended_with, failed, refused
+from skuld_py.worker.event_loop import Course, EventLoop
 from skuld_py.worker.lease import Key
-from skuld_py.worker.middleware import middleware_added, surround
-from skuld_py.worker.outcome import error_of, said
-from skuld_py.worker.registry import function_of, rebuilt
+from skuld_py.worker.middleware import Middleware, middleware_added, surround
 from skuld_py.worker.tracing import spanned
 
 CALL_CHARS = 80
+NEVER_S = float("inf")
 
 
 class Engine(Protocol):
-    """What runs functions; Spark, outside of tests."""
+    """What runs functions that need Spark; Spark, outside of tests."""
 
     def describe(self) -> str:
         """What it is and where it runs, for people; of one that runs, how it is found elsewhere."""
+
+    @property
+    def missing(self) -> str | None:
+        """Why it can never start here, and what to do; None where it can."""
 
     def start(self) -> None:
         """Be ready for calls."""
@@ -75,54 +83,44 @@ class Engine(Protocol):
         """How far the jobs of a call are; None when there is nothing to say."""
 
 
+class Lot(Enum):
+    """What is written of a run that is stopped: nothing, that its claim is given back, or that it failed."""
+
+    LOST = "lost"
+    GIVEN_BACK = "given back"
+    FAILED = "failed"
+
+
 @attrs.frozen
-class Returned:
-    """The function returned; this is its result."""
+class Fate:
+    """What becomes of a run before its function ends by itself, and why, in words."""
 
-    result: bytes
-
-
-@attrs.frozen
-class Failed:
-    """The function raised: its words for people, and all that is kept of it. ``is_final``: it cannot succeed,
-    however often it is tried; only what is wrong with a call or a result is certain enough for that."""
-
+    lot: Lot
     words: str
-    error: bytes
-    is_engine_alive: bool = True
-    is_final: bool = False
-
-
-@attrs.frozen
-class Stopped:
-    """The function obeyed the order to stop."""
-
-
-Outcome = Returned | Failed | Stopped
 
 
 class Run:
-    """A claim, its context and its thread."""
+    """A claim, its context, and where its function runs."""
 
-    def __init__(self, claim: Claim, context: TaskContext, engine: Engine,
-                 on_end: Callable[[Run, Outcome], None], on_limit: Callable[[Key, float], None]) -> None:
-        self.claim = claim
+    def __init__(self, assignment: Assignment, context: TaskContext, engine: Engine, loop: EventLoop,
+                 on_end: Callable[[Run, Ending], None], on_limit: Callable[[Key, float], None]) -> None:
+        self.assignment = assignment
+        self.claim = assignment.claim
         self.context = context
-        self.key: Key = (claim.id, claim.token, claim.proof)
-        self.started_s = time.monotonic()
-        self.given_up: str | None = None
-        """Why this worker gave the claim up, although it is not lost."""
-        self.is_lost = False
-        self.deaths: int | None = None
-        """How many engines died under it, see ``blame``; None until that is known."""
-        self.fault: str | None = None
-        """Why it has failed, if it is given up for a fault of its own."""
-        self.timeout_at: float | None = None
+        self.key = assignment.key
+        self.needs_spark = assignment.needs_spark
+        self.received_s = self.started_s = time.monotonic()
+        self.fate: Fate | None = None
+        self.deaths: int | None = None if self.needs_spark else 0
+        """How many engines died under it, see ``blame``; None until that is known. Without Spark none could."""
+        self.limit_at = NEVER_S
         """By the steady clock, when it has run for too long."""
         self._engine = engine
+        self._loop = loop
         self._on_end = on_end
         self._on_limit = on_limit
-        self._thread = threading.Thread(target=self._main, name=f"task {claim.id}", daemon=True)
+        self._thread: threading.Thread | None = None
+        self._course: Course | None = None
         self._lock = threading.Lock()
         self._may_be_interrupted = True
 
@@ -138,19 +136,39 @@ class Run:
         return f"{self.claim.id} {line}" if line else str(self.claim.id)
 
     @property
-    def is_running(self) -> bool:
-        """Whether its thread has not ended."""
-        return self._thread.is_alive()
+    def is_lost(self) -> bool:
+        """Whether its claim is lost."""
+        return self.fate is not None and self.fate.lot is Lot.LOST
+
+    def decide(self, lot: Lot, words: str) -> bool:
+        """Decide its fate, and tell its function; whether that is news."""
+        if self.fate is not None and (lot is not Lot.LOST or self.is_lost):
+            return False
+        self.fate = Fate(lot, words)
+        self.context.lose(words)
+        return True
 
     def start(self) -> None:
-        """Call the function, in a thread of its own."""
+        """Call the function: in a thread of its own, or in the event loop."""
         self.started_s = time.monotonic()
+        work = self.assignment.work
+        if isinstance(work, Work):
+            if work.timeout_s is not None:
+                self.limit_at = steady_s() + work.timeout_s
+                self._on_limit(self.key, self.limit_at)
+            if work.traits.is_async:
+                self._course = self._loop.start(lambda: self._await(work))
+                return
+        self._thread = threading.Thread(target=self._main, name=f"task {self.claim.id}", daemon=True)
         self._thread.start()
 
     def interrupt(self) -> None:
-        """Raise ``ClaimLost`` where the function stands; in a call into C, when that returns."""
+        """Raise ``ClaimLost`` where the function stands; in a call into C, when that returns. An async function
+        is cancelled."""
+        if self._course is not None:
+            self._course.stop()
         with self._lock:  # a thread that has ended lends its number to another one
-            thread = self._thread.ident
+            thread = None if self._thread is None else self._thread.ident
             if thread is not None and self._may_be_interrupted:
                 self._may_be_interrupted = False
                 set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -158,41 +176,76 @@ class Run:
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end; whether it came."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        if self._course is not None:
+            return self._course.join(timeout_s)
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return self._thread is None or not self._thread.is_alive()
 
     def _main(self) -> None:
-        outcome: Outcome | None = None
+        ending: Ending | None = None
         for _ in range(2):  # the second time, the order to stop has arrived and will not come again
             try:
-                if outcome is None:
-                    outcome = self._outcome()
+                if ending is None:
+                    ending = self.ending()
                 with self._lock:
                     self._may_be_interrupted = False
-                self._on_end(self, outcome)
+                self._on_end(self, ending)
                 return
             except ClaimLost:
-                outcome = outcome or Stopped()
+                ending = ending or Stopped()
 
-    def _outcome(self) -> Outcome:
+    def ending(self) -> Ending:
+        """Call the function here, and say how it ended."""
+        work = self.assignment.work
+        if isinstance(work, Work):
+            work = work.made()
+        if isinstance(work, Refused):
+            return refused(work)
+        if work.traits.needs_spark and (missing := self._engine.missing) is not None:
+            return failed(missing)
+        body = _body(work)
         try:
-            call = decode_call(self.claim.payload)
-            function = function_of(call)
-            call = rebuilt(function, call)
-            timeout_s: float | None = vars(function)["task_timeout_s"]
-        except Refused as error:
-            return Failed(said(error), error_of(error), is_final=True)
-        if timeout_s is not None:
-            self.timeout_at = steady_s() + timeout_s
-            self._on_limit(self.key, self.timeout_at)
-        try:
-            value = self._engine.call(spanned(surround(function, call, middleware_added()), call),
-                                      self.context, call)
+            if work.traits.needs_spark:
+                value = self._engine.call(body, self.context, work.call)
+            else:
+                value = body(None, self.context, *work.call.args, **work.call.kwargs)
+                self.context.join()
         except ClaimLost:
             return Stopped()
         except BaseException as error:  # also SystemExit: a task does not end the worker
-            return Failed(said(error), error_of(error), self._engine.is_alive())
+            is_alive = not work.traits.needs_spark or self._engine.is_alive()
+            return ended_by(error, work.traits, is_engine_alive=is_alive)
+        return ended_with(value)
+
+    async def _await(self, work: Work) -> None:
+        import asyncio
+
+        ending: Ending
+        made = work.made()
+        if isinstance(made, Refused):
+            self._on_end(self, refused(made))
+            return
         try:
-            return Returned(encode_result(value))
-        except Refused as error:
-            return Failed(said(error), error_of(error), is_final=True)
+            value = await _body(made)(None, self.context, *made.call.args, **made.call.kwargs)
+            if not self.context.is_joined:
+                await asyncio.to_thread(self.context.join)
+            ending = ended_with(value)
+        except (asyncio.CancelledError, ClaimLost) as error:
+            ending = Stopped() if self.fate is not None else ended_by(error, work.traits)
+        except BaseException as error:
+            ending = ended_by(error, work.traits)
+        self._on_end(self, ending)
+
+
+def body_of(work: Work, middleware: Sequence[Middleware]) -> Callable[..., Any]:
+    """The function with all that is around it, called with session and context first."""
+    traits, call = work.traits, work.call
+    given = traits.injection.applied(work.function)
+    return surround(given, call, middleware, is_async=traits.is_async)
+
+
+def _body(work: Work) -> Callable[..., Any]:
+    """The same as a worker has it, in a span of its own."""
+    return spanned(body_of(work, middleware_added()), work.call, is_async=work.traits.is_async)
+

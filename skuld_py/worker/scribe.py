@@ -8,7 +8,8 @@ Invariants:
 * A claim that is lost is never completed. When its completion had been sent and no answer came, the cluster
   is asked what became of it before the claim is called lost.
 * What may be retried is retried until the claim is lost. A log that is refused for good makes the run a failure.
-* Runs that end together are concluded in one request of each kind.
+* Runs that end together are concluded in one request of each kind. Their logs are a request each, ``LOGS_AT_ONCE``
+  of them under way at a time: the nodes write those that meet there to disk together.
 * The retry policy and the leader say when a failed task is tried again: nothing pauses here, and no lease is kept
   for it.
 """
@@ -19,7 +20,8 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from functools import partial
 
@@ -33,6 +35,7 @@ from skuld_py.worker.lease import Key
 from skuld_py.worker.run import Run
 
 RETRY_S = 1.0
+LOGS_AT_ONCE = 16
 PASSING = ("unreachable", "no_leader", "unavailable", "busy", "not_ready")
 
 _log = logging.getLogger(__name__)
@@ -44,6 +47,7 @@ class Way(Enum):
     COMPLETED = "completed"
     FAILED = "failed"
     DIED = "died"
+    SNOOZED = "snoozed"
     RELEASED = "released"
 
 
@@ -55,6 +59,7 @@ class _Ending:
     way: Way
     entry: bytes = b""
     reason: str = ""
+    delay_ms: int = 0
     is_closed: bool = False
     was_sent: bool = False
 
@@ -62,10 +67,10 @@ class _Ending:
 class Scribe:
     """Writes for all runs of a worker, by a client of its own.
 
-    ``on_done`` is told the end of each run: completed, failed, released or lost.
+    ``on_done`` is told the ends of runs: completed, failed, snoozed, released or lost.
     """
 
-    def __init__(self, client: Client, on_done: Callable[[Run, str], None]) -> None:
+    def __init__(self, client: Client, on_done: Callable[[list[Run], str], None]) -> None:
         self._client = client
         self._on_done = on_done
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -75,6 +80,7 @@ class Scribe:
         self._flush_at = 0.0
         self._retry_at = 0.0
         self._is_closing = False
+        self._hands = ThreadPoolExecutor(LOGS_AT_ONCE, "scribe")
         self._thread = threading.Thread(target=self._serve, name="scribe", daemon=True)
 
     @property
@@ -104,6 +110,10 @@ class Scribe:
         """Record that this attempt failed, and why; and if that is final, that its task is dead."""
         self._inbox.put(partial(self._end, _Ending(run, Way.DIED if is_final else Way.FAILED, error)))
 
+    def snooze(self, run: Run, delay_ms: int) -> None:
+        """Give the claim back for later."""
+        self._inbox.put(partial(self._end, _Ending(run, Way.SNOOZED, delay_ms=delay_ms)))
+
     def release(self, run: Run, reason: str) -> None:
         """Record why in the log, then give the claim back."""
         self._inbox.put(partial(self._end, _Ending(run, Way.RELEASED, reason=reason)))
@@ -115,7 +125,7 @@ class Scribe:
     # -- the thread ----------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        with self._client:
+        with self._client, self._hands:
             self._write_until_closed()
 
     def _write_until_closed(self) -> None:
@@ -129,8 +139,7 @@ class Scribe:
             now = steady_s()
             if now >= self._flush_at:
                 self._flush_at = now + FLUSH_S
-                for run in list(self._running.values()):
-                    self._flush(run)
+                self._flush_all(self._running.values())
             if self._endings and now >= self._retry_at:
                 self._write_endings(now)
 
@@ -149,7 +158,7 @@ class Scribe:
         ending = self._endings.pop(run.key, None)
         if ending is not None:
             was_completed = ending.was_sent and self._is_completed(run)
-            self._on_done(run, "completed" if was_completed else "lost")
+            self._on_done([run], "completed" if was_completed else "lost")
 
     def _close(self) -> None:
         self._is_closing = True
@@ -159,25 +168,29 @@ class Scribe:
         for ending in list(self._endings.values()):
             if now >= ending.run.context.deadline:
                 self._forget(ending.run)
-            elif not self._close_log(ending):
-                return
-        for way in Way:
-            endings = [ending for ending in self._endings.values() if ending.way is way]
-            if endings:
-                self._write(now, way, endings)
+            elif not ending.is_closed:
+                ending.is_closed = True
+                ending.run.context.journal.close(time.time_ns() // 1_000_000, ending.reason)
+        if not self._flush_all(ending.run for ending in self._endings.values()):
+            return
+        for ending in self._endings.values():
+            if ending.run.key in self._broken and ending.way is Way.COMPLETED:
+                ending.way, ending.entry = Way.FAILED, self._broken[ending.run.key].encode()
+        kinds: dict[tuple[Way, int], list[_Ending]] = {}
+        for ending in self._endings.values():
+            kinds.setdefault((ending.way, ending.delay_ms), []).append(ending)
+        for (way, delay_ms), endings in kinds.items():
+            self._write(now, way, delay_ms, endings)
 
-    def _close_log(self, ending: _Ending) -> bool:
-        """Write the rest of a log; False when the cluster cannot take it now.
-
-        A log that cannot be written (another process wrote into it, or it is full) makes a completion a failure.
-        """
-        if not ending.is_closed:
-            ending.is_closed = True
-            ending.run.context.journal.close(time.time_ns() // 1_000_000, ending.reason)
-        is_written = self._flush(ending.run)
-        if ending.run.key in self._broken and ending.way is Way.COMPLETED:
-            ending.way, ending.entry = Way.FAILED, self._broken[ending.run.key].encode()
-        return is_written
+    def _flush_all(self, runs: Iterable[Run]) -> bool:
+        """Write what there is of these logs; False when the cluster cannot take it now. A log that cannot be
+        written (another process wrote into it, or it is full) is broken, and makes a completion a failure."""
+        now, at_ms = steady_s(), time.time_ns() // 1_000_000
+        unwritten = [run for run in runs if run.key not in self._broken
+                     and run.context.journal.take(now, at_ms) is not None]
+        if len(unwritten) < 2:
+            return all(map(self._flush, unwritten))
+        return all([*self._hands.map(self._flush, unwritten)])
 
     def _flush(self, run: Run) -> bool:
         journal = run.context.journal
@@ -198,28 +211,34 @@ class Scribe:
             journal.confirm()
         return True
 
-    def _write(self, now: float, way: Way, endings: list[_Ending]) -> None:
+    def _write(self, now: float, way: Way, delay_ms: int, endings: list[_Ending]) -> None:
         for ending in endings:
             ending.was_sent = True
         claims = [ClaimName(*ending.run.key) for ending in endings]
         try:
-            held = self._conclude(way, claims, [ending.entry for ending in endings])
+            held = self._conclude(way, delay_ms, claims, [ending.entry for ending in endings])
         except SkuldError as error:
             _log.warning("%d claims are not %s yet: %s", len(endings), way.value, error)
             self._retry_at = now + RETRY_S
             return
+        done: dict[str, list[Run]] = {}
         for ending, is_held in zip(endings, held, strict=True):
             if is_held is None:
                 self._retry_at = now + RETRY_S
                 continue
             del self._endings[ending.run.key]
             self._broken.pop(ending.run.key, None)
-            self._on_done(ending.run, way.value if is_held else "lost")
+            done.setdefault(way.value if is_held else "lost", []).append(ending.run)
+        for what, runs in done.items():
+            self._on_done(runs, what)
 
-    def _conclude(self, way: Way, claims: list[ClaimName], entries: list[bytes]) -> Sequence[bool | None]:
+    def _conclude(self, way: Way, delay_ms: int, claims: list[ClaimName],
+                  entries: list[bytes]) -> Sequence[bool | None]:
         """Whether each claim could be concluded; None: unknown, ask again."""
         if way in (Way.FAILED, Way.DIED):
             return self._client.fail_many(claims, entries, final=way is Way.DIED)
+        if way is Way.SNOOZED:
+            return self._client.snooze_many(claims, delay_ms / 1000)
         if way is Way.COMPLETED:
             self._client.complete_many(claims, entries)
         else:

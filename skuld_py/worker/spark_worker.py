@@ -48,6 +48,8 @@ class SparkEngine:
         """Spark's release, master and application."""
         return self._runtime.describe()
 
+    missing = None
+
     def start(self) -> None:
         """Start the JVM."""
         guard(self._runtime.start().sparkContext)

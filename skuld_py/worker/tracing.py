@@ -7,33 +7,49 @@ says is checked before a tracer sees it: it may come from anybody who enqueues.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
 from skuld_py.calls.payloads import Call
-from skuld_py.model.tracing import TRACEPARENT, is_traceparent
 from skuld_py.worker.context import TaskContext
 
 
-def spanned(function: Callable[..., Any], call: Call) -> Callable[..., Any]:
+def spanned(function: Callable[..., Any], call: Call, *, is_async: bool = False) -> Callable[..., Any]:
     """The function within a span of its own; the function itself where there is no tracing."""
-    if find_spec("opentelemetry") is None:
+    if not _is_installed():
         return function
-    from opentelemetry import trace
 
     def within(spark: Any, context: TaskContext, /, *args: Any, **kwargs: Any) -> Any:
-        with trace.get_tracer("skuld_py").start_as_current_span(
-                f"task {call.name}", context=_parent(context), kind=trace.SpanKind.CONSUMER,
-                attributes={"messaging.system": "skuld", "messaging.destination.name": context.queue,
-                            "messaging.message.id": str(context.id)}):
+        with _span(call, context):
             return function(spark, context, *args, **kwargs)
-    return within
+
+    async def awaited(spark: Any, context: TaskContext, /, *args: Any, **kwargs: Any) -> Any:
+        with _span(call, context):
+            return await function(spark, context, *args, **kwargs)
+    return awaited if is_async else within
+
+
+@cache
+def _is_installed() -> bool:
+    return find_spec("opentelemetry") is not None
+
+
+def _span(call: Call, context: TaskContext) -> AbstractContextManager[Any]:
+    from opentelemetry import trace
+
+    span: AbstractContextManager[Any] = trace.get_tracer("skuld_py").start_as_current_span(
+        f"task {call.name}", context=_parent(context), kind=trace.SpanKind.CONSUMER,
+        attributes={"messaging.system": "skuld", "messaging.destination.name": context.queue,
+                    "messaging.message.id": str(context.id)})
+    return span
 
 
 def _parent(context: TaskContext) -> Any:
     """The enqueuer's span, as a context; None when the task has none that is valid."""
-    text = context.headers.get(TRACEPARENT, "")
-    if not is_traceparent(text):
+    text = context.traceparent
+    if text is None:
         return None
     from opentelemetry import trace
 

@@ -181,7 +181,7 @@ WRONG = {
     "a dev worker without app": (["dev", "--worker", "q"], ["--worker", "--app"]),
     "a dev app without worker": (["dev", "--app", "m"], ["--worker", "--app"]),
     "an archive nowhere": (["archive"], ["ROOT"]),
-    "an archive too often": (["archive", "r", "--every", "0"], ["--every", "1 s to 24 h"]),
+    "an archive too often": (["archive", "r", "--every", "0"], ["--every", "1 s to 8784 h"]),
     "a setting that is none": (["archive", "r", "--conf", "spark.x"], ["--conf", "no setting", "KEY=VALUE"]),
     "a history of no task": (["history", "r", "--id", "7"], ["--id", "32 characters"]),
     "a history of what has not ended": (["history", "r", "--state", "waiting"], ["--state", "completed"]),

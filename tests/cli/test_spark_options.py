@@ -22,7 +22,7 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any
         calls.append(options)
         return 0
 
-    monkeypatch.setattr("skuld_py.worker.worker.run_worker", run_worker)
+    monkeypatch.setattr("skuld_py.worker.start.run_worker", run_worker)
     return calls
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from model.bodies import GIVEN_TIMES, HEADERS, TIMES
 from skuld_py.client.options import Retry, batches_of, header_of
-from skuld_py.client.preludes import AHEAD_MS_MAX, Given, Times, prepare
+from skuld_py.client.preludes import AHEAD_MS_MAX, YEAR_2000_MS, Given, Times, prepare
 from skuld_py.errors import Refused
 from skuld_py.model import body as bodies
 from skuld_py.model.body import Body, Header, encode_body, is_plain
@@ -35,6 +35,7 @@ def timed(head: bytes, payloads: Sequence[bytes], not_before: Times, expires: Ti
 @given(HEADERS, st.lists(st.tuples(TIMES, GIVEN_TIMES, st.binary(max_size=4)), min_size=1, max_size=5))
 def test_what_is_sent_is_each_body(header: Header, rows: list[tuple[int, int, bytes]]) -> None:
     rows = [(min(wake, end - 1), end, payload) for wake, end, payload in rows]
+    rows = [(wake and max(wake, YEAR_2000_MS), max(end, YEAR_2000_MS + 1), payload) for wake, end, payload in rows]
     ids = [TaskId(task_id) for task_id in IdMint(1).mint(1, len(rows), 0)]
     heads, rests = timed(header.encode(), [row[2] for row in rows], [row[0] / 1_000 or None for row in rows],
                          [row[1] / 1_000 for row in rows], TIME_MS_MAX)
@@ -93,8 +94,9 @@ def test_a_datetime_and_its_seconds_are_one_time() -> None:
 
 
 @pytest.mark.parametrize(("time_ms", "is_taken"), [
-    (1, True), (NOW_MS + AHEAD_MS_MAX, True), (NOW_MS + AHEAD_MS_MAX + 1, False), (0.4, False)])
-def test_a_time_lies_between_1970_and_ten_years_from_now(time_ms: float, is_taken: bool) -> None:
+    (1, False), (YEAR_2000_MS, True), (YEAR_2000_MS - 1, False), (NOW_MS + AHEAD_MS_MAX, True), (NOW_MS +
+    AHEAD_MS_MAX + 1, False), (0.4, False)])
+def test_a_time_lies_between_2000_and_ten_years_from_now(time_ms: float, is_taken: bool) -> None:
     try:
         timed(HEAD, [b"x"], None, time_ms / 1_000, NOW_MS)
     except Refused as refusal:

@@ -308,6 +308,18 @@ def a_claim_that_was_never_granted_does_nothing(client: Any, queue: str) -> None
     client.complete(ClaimName(str(claim.id), claim.token, claim.proof.hex()))
 
 
+@of("snooze_many")
+def many_claims_are_given_back_for_later_at_once(client: Any, queue: str) -> None:
+    client.enqueue_many(queue, [b"a", b"b", b"c"])
+    first, second, lost = client.claim(queue, n=3)
+    client.release(lost)
+
+    assert client.snooze_many([first, second, lost], 3_600) == [True, True, False]
+    assert sorted(task.state for task in client.get_many([first.id, second.id, lost.id])) == [
+        "scheduled", "scheduled", "waiting"]
+    assert {client.get(claim.id).claims[-1].outcome for claim in (first, second)} == {"snoozed"}
+
+
 @of("snooze")
 def a_snoozed_claim_is_over(client: Any, queue: str) -> None:
     client.enqueue(queue, b"x")

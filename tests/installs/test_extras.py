@@ -28,7 +28,6 @@ ROWS = {
     "members": (["members", "--cluster", "c"], "skuld members", "node"),
     "ring": (["ring", "--cluster", "c"], "skuld ring", "node"),
     "gateway": (["gateway", "--nodes", "127.0.0.1:1"], "skuld gateway", "gateway"),
-    "worker": (["worker", "--queue", "q", "--app", "a"], "skuld worker", "spark"),
     "archive": (["archive", "DIRECTORY"], "skuld archive", "spark"),
     "history": (["history", "DIRECTORY"], "skuld history", "spark"),
     "dev": (["dev"], "skuld dev", "node,gateway,spark"),
@@ -75,6 +74,12 @@ def test_a_verb_names_the_extra_that_it_needs_in_one_line(row: str, said: dict[s
                         rf" 'skuld-py\[{extras}\]' \[missing_extra\]\n", line)
 
 
+def test_a_worker_of_plain_functions_is_in_a_plain_install(tmp_path: Path) -> None:
+    (status, line), = run([["worker", "--queue", "q", "--app", "no_such_app"]], tmp_path, OPTIONAL)
+
+    assert status == 1 and "there is no module no_such_app" in line
+
+
 def test_a_program_is_told_in_a_document(tmp_path: Path) -> None:
     (_, document), = run([["gateway", "--json"]], tmp_path, OPTIONAL)
 
@@ -83,7 +88,7 @@ def test_a_program_is_told_in_a_document(tmp_path: Path) -> None:
 
 
 def test_a_thin_pyspark_is_no_spark(tmp_path: Path) -> None:
-    (_, line), = run([["worker", "--queue", "q", "--app", "a"]], tmp_path, ["py4j"])
+    (_, line), = run([["archive", "DIRECTORY"]], tmp_path, ["py4j"])
 
     assert "needs py4j" in line
 

@@ -22,7 +22,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _CODE = re.compile(r"[\w.\[\]()|<>=\"', >-]+")
 TEXT_CHARS_MAX = 60
 FOREIGN = frozenset({
-    "acks_late", "job_timeout", "touch",  # of other queues
+    "async def", "acks_late", "job_timeout", "touch",  # of other queues
     "ulimit -Hn", "pip install .", "pip install '.[all,java]'", ".venv", "json.loads",  # of system and Python
     "sbom.json", "licences.txt", "vulnerabilities.json",  # written by scripts/supply
     "skuld-gateway.service", "skuld-worker@.service",  # beside one that is named whole

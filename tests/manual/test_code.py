@@ -21,7 +21,7 @@ from manual import written
 from manual.written import Block
 from skuld_py.cli.main import main
 from skuld_py.testing import AsyncMemoryClient, MemoryClient, MemoryCluster
-from skuld_py.worker import middleware, registry
+from skuld_py.worker import middleware, outgoing, registry
 
 PROGRAMS = written.blocks("python")
 PAGES = sorted({block.page for block in PROGRAMS})
@@ -49,6 +49,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
         monkeypatch.setattr(f"skuld_py.client.{place}", _without_nodes(kind, made))
     monkeypatch.setattr(registry, "_functions", {})
     monkeypatch.setattr(middleware, "_added", [])
+    monkeypatch.setattr(outgoing, "_around", [])
     return made
 
 

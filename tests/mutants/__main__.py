@@ -53,6 +53,7 @@ from mutants import (
     options,
     parking,
     peers,
+    plain,
     proofs,
     records,
     roles,
@@ -82,7 +83,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *clocks.MUTANTS, *cluster_keys.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
                                *installs.MUTANTS, *observation.MUTANTS,
                                *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
-                               *sealing.MUTANTS, *workers.MUTANTS, *calls.MUTANTS)
+                               *sealing.MUTANTS, *workers.MUTANTS, *calls.MUTANTS, *plain.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -65,7 +65,7 @@ class PlainEngine:
         """There is nothing to start."""
 
     restart = start
-    process_id = None
+    missing = process_id = None
 
     def stop(self, grace_s: float) -> None:
         """There is nothing to stop."""

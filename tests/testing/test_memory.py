@@ -42,9 +42,9 @@ def see(spark: Any, context: TaskContext) -> list[Any]:
 
 
 @skuld_py.task(queue="sums")
-def sleep(client: Any, context: TaskContext) -> list[bool]:
+def sleep(spark: Any, context: TaskContext) -> list[bool]:
     before = context.is_lost
-    client.advance(7_200)
+    spark.advance(7_200)
     return [before, context.is_lost]
 
 
@@ -297,3 +297,68 @@ def test_a_name_is_of_one_key() -> None:
 
         assert [each.is_duplicate for each in made] == [False, False, False, True]
         assert made[3] == made[0] and len({*made}) == 3
+
+
+@skuld_py.task(queue="sums")
+def plain_add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@skuld_py.task(queue="sums")
+async def awaited(context: TaskContext, number: int) -> list[Any]:
+    await asyncio.sleep(0)
+    return [context.queue, number]
+
+
+@skuld_py.task(queue="sums")
+def not_yet(context: TaskContext) -> int:
+    if context.attempt == 1:
+        raise skuld_py.Snooze(60)
+    return context.attempt
+
+
+@skuld_py.task(queue="sums", retry=Retry(5, never=KeyError))
+def never(error: str) -> None:
+    raise {"dead": skuld_py.Dead("no such customer"), "key": KeyError("k"), "value": ValueError("v")}[error]
+
+
+def test_a_function_gets_what_it_names_in_memory_too() -> None:
+    client = MemoryClient()
+    for payload in (plain_add.call(2), awaited.call(3)):
+        client.enqueue("sums", payload)
+
+    assert [ran.value for ran in client.run_until_empty("sums")] == [3, ["sums", 3]]
+
+
+def test_an_async_function_is_run_within_an_async_test() -> None:
+    client = MemoryClient()
+
+    async def test() -> list[Any]:
+        await awaited.asend_with(AsyncMemoryClient(cluster=client.cluster))(4)
+        return [ran.value for ran in client.run_until_empty("sums")]
+
+    assert asyncio.run(test()) == [["sums", 4]]
+
+
+def test_a_task_that_snoozes_waits_until_the_test_moves_the_time() -> None:
+    client = MemoryClient()
+    task = not_yet.send_with(client=client, retry=Retry(1))()
+
+    ran, = client.run_until_empty("sums")
+    assert (ran.snoozed_s, ran.error, client.get(task).state) == (60.0, None, "scheduled")
+    client.advance(60)
+    assert [ran.value for ran in client.run_until_empty("sums")] == [2]
+
+
+@pytest.mark.parametrize(("error", "state", "is_final"), [
+    ("dead", "dead", True), ("key", "dead", True), ("value", "scheduled", False)])
+def test_what_a_function_raises_says_what_becomes_of_its_task(error: str, state: str, is_final: bool) -> None:
+    client = MemoryClient()
+    task = never.send_with(client=client)(error)
+
+    ran, = client.run_until_empty("sums", raises=False)
+    assert (ran.is_final, ran.args, client.get(task).state) == (is_final, [error], state)
+    assert client.get(task).death == ("permanent" if is_final else "")
+    with pytest.raises(skuld_py.Dead if error == "dead" else (KeyError, ValueError)):
+        never.send_with(client=client)(error)
+        client.run_until_empty("sums")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -9,10 +13,14 @@ import pytest
 import skuld_py
 from skuld_py.calls.payloads import Call
 from skuld_py.calls.results import encode_result
-from skuld_py.testing import MemoryClient
+from skuld_py.testing import AsyncMemoryClient, MemoryClient
+from skuld_py.worker.assignment import assigned
 from skuld_py.worker.context import ClaimLost, TaskContext
+from skuld_py.worker.endings import Returned
+from skuld_py.worker.event_loop import EventLoop
 from skuld_py.worker.middleware import Middleware, add_middleware, middleware_added, surround
-from skuld_py.worker.run import Returned, Run
+from skuld_py.worker.outgoing import Outgoing
+from skuld_py.worker.run import Run
 
 CALL = Call("test", [1], {})
 
@@ -94,6 +102,8 @@ def named(spark: Any, context: Any, number: int) -> int:
 class Direct:
     """An engine that calls."""
 
+    missing = None
+
     def call(self, function: Any, context: TaskContext, call: Call) -> Any:
         return function("spark", context, *call.args, **call.kwargs)
 
@@ -110,7 +120,8 @@ def test_a_worker_runs_a_task_inside_those_added(monkeypatch: pytest.MonkeyPatch
                           claim.clock)
     engine: Any = Direct()
 
-    assert Run(claim, context, engine, lambda *_: None, lambda *_: None)._outcome() == Returned(encode_result(8))
+    run = Run(assigned(claim), context, engine, EventLoop(), lambda *_: None, lambda *_: None)
+    assert run.ending() == Returned(encode_result(8))
     assert notes == ["a before [4]", "a after 8"]
 
 
@@ -128,3 +139,107 @@ def test_those_added_surround_the_tasks_in_memory_too(monkeypatch: pytest.Monkey
     named.send_with(client=client)(4)
     assert [each.value for each in client.run_until_empty("q", middleware=())] == [8]
     assert len(notes) == 4
+
+
+class Timed(Middleware):
+    """Keeps what it needs between the two halves in names of its own."""
+
+    def __init__(self, notes: list[str], swallows: bool = False) -> None:
+        self.notes, self.swallows = notes, swallows
+
+    @contextmanager
+    def run(self, context: TaskContext, call: Call) -> Iterator[None]:
+        began = f"{call.args}"
+        try:
+            yield
+        except BaseException as error:
+            self.notes.append(f"{began} {type(error).__name__}")
+            if not self.swallows:
+                raise
+        else:
+            self.notes.append(f"{began} ended")
+
+    @contextmanager
+    def enqueue(self, going: Outgoing) -> Iterator[None]:
+        going.headers["trace"] = f"{going.name} to {going.queue}"
+        try:
+            yield
+        except BaseException as error:
+            self.notes.append(f"not sent: {type(error).__name__}")
+            if not self.swallows:
+                raise
+        else:
+            self.notes.append("sent")
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+@pytest.mark.parametrize(("function", "ending"), [(twice, "= 2"), (broken, "! broken"), (lost, "! lost")])
+def test_a_context_manager_is_around_the_hooks_and_swallows_nothing(
+    function: Any, ending: str, swallows: bool
+) -> None:
+    notes: list[str] = []
+    around = [Timed(notes, swallows), Noted("a", notes)]
+    context: Any = None
+    try:
+        notes.append(f"= {surround(function, CALL, around)('spark', context, 1)}")
+    except BaseException as error:
+        notes.append(f"! {error}")
+
+    assert notes[0] == "a before [1]" and notes[-1] == ending
+    assert notes[-2] == {"= 2": "[1] ended", "! broken": "[1] ValueError", "! lost": "[1] ClaimLost"}[ending]
+
+
+def test_each_of_two_tasks_at_once_has_a_context_manager_of_its_own() -> None:
+    notes: list[str] = []
+    both = threading.Barrier(2, timeout=20)
+
+    def meet(spark: Any, context: Any, number: int) -> int:
+        both.wait()
+        return number
+
+    context: Any = None
+    threads = [threading.Thread(target=surround(meet, Call("t", [number], {}), [Timed(notes)]),
+                                args=("spark", context, number)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    assert sorted(notes) == ["[1] ended", "[2] ended"]
+
+
+def test_an_async_function_is_surrounded_until_its_end() -> None:
+    notes: list[str] = []
+
+    async def later(spark: Any, context: Any, number: int) -> int:
+        await asyncio.sleep(0)
+        notes.append("here")
+        return 2 * number
+
+    context: Any = None
+    around = surround(later, CALL, [Timed(notes), Noted("a", notes)], is_async=True)
+    assert asyncio.run(around("spark", context, 1)) == 2
+    assert notes == ["a before [1]", "here", "a after 2", "[1] ended"]
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+def test_an_enqueue_is_surrounded_and_what_is_added_to_its_headers_travels(
+    monkeypatch: pytest.MonkeyPatch, swallows: bool
+) -> None:
+    monkeypatch.setattr("skuld_py.worker.middleware._added", [])
+    monkeypatch.setattr("skuld_py.worker.outgoing._around", [])
+    notes: list[str] = []
+    add_middleware(Timed(notes, swallows))
+    client = MemoryClient()
+    task = named.send_with(client=client, headers={"a": "b"})(4)
+
+    async def send() -> None:
+        async with AsyncMemoryClient(cluster=client.cluster) as other:
+            await named.asend_with(other)(5)
+    asyncio.run(send())
+
+    assert client.get(task).headers == {"a": "b", "trace": "middleware.twice to q"} and notes == ["sent", "sent"]
+    client.close()
+    with pytest.raises(skuld_py.Refused):
+        named.send_with(client=client)(4)
+    assert notes[-1] == "not sent: Refused"

@@ -84,11 +84,6 @@ def test_a_function_of_main_needs_a_name() -> None:
         exec("import skuld_py\n@skuld_py.task\ndef f(spark, context): ...", {"__name__": "__main__"})
 
 
-def test_a_function_takes_session_and_context() -> None:
-    with pytest.raises(Refused, match=r"def fn\(spark, context"):
-        exec("import skuld_py\n@skuld_py.task\ndef f(): ...", {"__name__": "short"})
-
-
 @pytest.mark.parametrize(
     ("value", "where"),
     [

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import skuld_py
-from skuld_py import Client, Refused
+from skuld_py import AsyncClient, Client, Refused, Retry
 from skuld_py.calls.payloads import Call, decode_call
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
 from skuld_py.worker import sending
+from skuld_py.worker.assignment import assigned
 from skuld_py.worker.sending import Options
+from skuld_py.worker.time_limit import TIMEOUT_HEADER
 
 
 @skuld_py.task(name="sending.report", queue="reports", priority=2)
@@ -60,18 +64,28 @@ def test_a_program_that_names_no_client_gets_one_for_its_environment(monkeypatch
     made: list[Any] = []
 
     class Fake(MemoryClient):
-        def __init__(self, nodes: str) -> None:
+        def __init__(self) -> None:
             super().__init__()
-            made.append((nodes, self))
+            made.append(self)
 
     monkeypatch.setattr("skuld_py.client.client.Client", Fake)
     monkeypatch.setattr(sending, "_own", [])
-    monkeypatch.setenv("SKULD_NODES", "here:1,there:2")
     report.send("a")
     report.send("b")
 
-    (nodes, own), = made
-    assert nodes == "here:1,there:2" and own.count() == 2
+    own, = made
+    assert own.count() == 2
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_client_that_is_given_no_nodes_takes_those_of_its_environment(
+    monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    monkeypatch.setenv("SKULD_NODES", "here:1, there:2")
+    assert kind()._addresses == ["here:1", "there:2"]
+    assert kind("elsewhere:3")._addresses == ["elsewhere:3"]
+    monkeypatch.delenv("SKULD_NODES")
+    assert kind()._addresses == ["127.0.0.1:13000"]
 
 
 def test_arguments_that_do_not_fit_are_refused_and_nothing_is_sent(client: MemoryClient) -> None:
@@ -96,12 +110,92 @@ def test_options_that_cannot_be_are_refused_where_the_function_is_defined(option
     assert refusal.value.code in ("bad_option", "bad_name")
 
 
-def test_a_client_for_asyncio_is_given_to_the_call() -> None:
-    with pytest.raises(Refused, match="await"), skuld_py.using(AsyncMemoryClient()):  # type: ignore[type-var]
-        pass
+def test_in_an_event_loop_a_call_is_awaited_and_send_is_refused_with_that_remedy(client: MemoryClient) -> None:
+    async def produce() -> list[int]:
+        with pytest.raises(Refused, match="asend") as refusal:
+            report.send("a")
+        assert refusal.value.code == "in_event_loop"
+        async with AsyncMemoryClient(cluster=client.cluster) as mine, AsyncMemoryClient() as other:
+            with skuld_py.using(mine):
+                made = await report.asend("a", rows=3)
+            await report.asend_with(other, priority=9)("b")
+            assert await mine.count() == await other.count() == 1
+        report.send_with(client)("named by the call: it may")
+        return [client.get(made).priority, client.count()]
+
+    assert asyncio.run(produce()) == [2, 2]
+
+
+def test_each_event_loop_has_a_client_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[AsyncMemoryClient] = []
+
+    class Fake(AsyncMemoryClient):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    async def produce() -> None:
+        await asyncio.gather(report.asend("a"), report.asend("b"))
+        await report.asend("c")
+
+    monkeypatch.setattr("skuld_py.client.async_client.AsyncClient", Fake)
+    for _ in range(2):
+        asyncio.run(produce())
+
+    assert len(made) == 2 and all(client._is_closed for client in made) and not sending._of_loops
+
+
+def test_a_limit_of_one_call_travels_with_it(client: MemoryClient) -> None:
+    report.send_with(timeout_s=2.5, headers={"a": "b"})("a")
+
+    claim = client.claim_one("reports")
+    assert claim is not None and assigned(claim).work.timeout_s == 2.5  # type: ignore[union-attr]
+    assert claim.headers["a"] == "b"
+    for wrong in (0, -1, float("nan"), "5", True):
+        with pytest.raises(Refused, match="timeout_s"):
+            report.send_with(timeout_s=wrong)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("text", ["", "soon", "0", "nan", "-1", "inf"])
+def test_a_limit_that_is_none_is_refused_where_the_task_would_run(client: MemoryClient, text: str) -> None:
+    report.send_with(headers={TIMEOUT_HEADER: text})("a")
+
+    claim = client.claim_one("reports")
+    assert claim is not None and isinstance(assigned(claim).work, Refused)
+
+
+def test_a_delay_is_a_time_from_now(client: MemoryClient) -> None:
+    task = client.get(report.send_with(delay_s=60)("a"))
+
+    assert task.not_before_ms == client.cluster.wall_ms() + 60_000
+    assert client.get(report.send_with(delay_s=0)("a")).not_before_ms is None
+    for wrong in ({"delay_s": -1}, {"delay_s": 1, "not_before": time.time() + 9}, {"delay_s": 1, "id": "0" * 32},
+                  {"delay_s": "1"}, {"not_before": 60}, {"expires": 60.0}):
+        with pytest.raises(Refused) as refusal:
+            report.send_with(**wrong)("a")  # type: ignore[call-overload]
+        assert refusal.value.code == "bad_time"
+
+
+def test_a_time_of_the_last_century_is_answered_with_what_was_meant(client: MemoryClient) -> None:
+    with pytest.raises(Refused, match=r"not_before: 60 is 1970-01-01 00:01 UTC.*delay_s"):
+        client.enqueue("q", b"x", not_before=60)
+    with pytest.raises(Refused, match=r"expires: 60 is 1970.*time\.time"):
+        client.enqueue_many("q", [b"x"], expires=[60])
 
 
 def test_a_function_takes_every_option_that_enqueue_takes() -> None:
     parameters = [*inspect.signature(Client.enqueue).parameters]
 
     assert {*Options.__annotations__} == {*parameters} - {"self", "payload"}
+
+
+def test_classes_of_errors_do_not_travel_and_that_is_said(client: MemoryClient) -> None:
+    for retry in (Retry(on=OSError), Retry(never=(ValueError,))):
+        for enqueue in (lambda: client.enqueue("q", b"x", retry=retry),  # noqa: B023 - called here
+                        lambda: report.send_with(retry=retry)("a")):  # noqa: B023
+            with pytest.raises(Refused, match="function") as refusal:
+                enqueue()
+            assert refusal.value.code == "bad_retry"
+    for wrong in (OSError(), "OSError", (int,)):
+        with pytest.raises(Refused, match="classes of errors"):
+            skuld_py.task(name="sending.wrong", retry=Retry(on=wrong))(homeless)  # type: ignore[arg-type]

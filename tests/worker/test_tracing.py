@@ -54,6 +54,11 @@ def context_with(headers: dict[str, str]) -> TaskContext:
         return TaskContext(client.new_ids()[0], 1, "q", 1e18, nothing, nothing, headers=headers)
 
 
+def test_a_function_sees_the_trace_it_was_enqueued_in() -> None:
+    assert context_with({TRACEPARENT: PARENT}).traceparent == PARENT
+    assert context_with({}).traceparent is None and context_with({TRACEPARENT: "x"}).traceparent is None
+
+
 def parent_seen(headers: dict[str, str]) -> str:
     """The trace that a function sees as current."""
     def function(spark: Any, context: TaskContext) -> str:
@@ -68,6 +73,6 @@ def test_a_function_runs_within_the_trace_of_its_task_and_a_bad_header_is_no_tra
 
 
 def test_without_the_library_the_function_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skuld_py.worker.tracing.find_spec", lambda name: None)
+    monkeypatch.setattr("skuld_py.worker.tracing._is_installed", lambda: False)
 
     assert spanned(len, Call("f", [], {})) is len

@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 import skuld_py
-from skuld_py.calls.payloads import Call
 from skuld_py.client.client import ClaimName, Client
 from skuld_py.client.options import Retry
 from skuld_py.config import DEFAULT_LIMITS
@@ -25,66 +24,13 @@ from skuld_py.worker.context import TaskContext
 from skuld_py.worker.journal import decode_entry
 from skuld_py.worker.registry import encode_call
 from skuld_py.worker.worker import Worker
+from worker.running import FakeEngine, RunningWorker
 
 pytestmark = [pytest.mark.cluster]
 
 LEASE_S = 2.0
 Eventually = Callable[[Callable[[], bool]], None]
 HoldersName = Callable[[TaskId], ClaimName]
-
-
-class FakeEngine:
-    """Calls functions; is alive, frozen or gone as the test says."""
-
-    def __init__(self) -> None:
-        self.is_frozen = False
-        self.has_ended = False
-        self.starts = 0
-        self.cancelled: list[str] = []
-        self.running: list[str] = []
-        self.beside: dict[str, int] = {}
-        """Of each call, by name, the most that ran at once while it did."""
-
-    def describe(self) -> str:
-        return f"engine {self.starts}"
-
-    def start(self) -> None:
-        self.starts += 1
-        self.is_frozen = self.has_ended = False
-
-    restart = start
-
-    def stop(self, grace_s: float) -> None:
-        self.has_ended = True
-
-    @property
-    def process_id(self) -> int | None:
-        return None
-
-    def is_alive(self) -> bool:
-        return not (self.is_frozen or self.has_ended)
-
-    def is_gone(self) -> bool:
-        return self.has_ended
-
-    def call(self, function: Callable[..., Any], context: TaskContext, call: Call) -> Any:
-        self.running.append(context.name)
-        for name in self.running:
-            self.beside[name] = max(self.beside.get(name, 0), len(self.running))
-        try:
-            return function(self, context, *call.args, **call.kwargs)
-        finally:
-            self.running.remove(context.name)
-
-    def cancel(self, name: str) -> bool:
-        self.cancelled.append(name)
-        return self.is_alive()
-
-    def is_swept(self) -> bool:
-        return self.is_alive()
-
-    def counts(self, name: str) -> dict[str, Any] | None:
-        return None
 
 
 class Gate:
@@ -100,7 +46,7 @@ GATE = Gate()
 
 
 @skuld_py.task(name="test.pass_gate")
-def pass_gate(engine: FakeEngine, context: TaskContext) -> dict[str, int]:
+def pass_gate(spark: FakeEngine, context: TaskContext) -> dict[str, int]:
     """Waits in small steps, so that an order to stop arrives."""
     context.log({"here": True})
     GATE.arrived.release()
@@ -115,91 +61,68 @@ def pass_gate(engine: FakeEngine, context: TaskContext) -> dict[str, int]:
 
 
 @skuld_py.task(name="test.fail_twice")
-def fail_twice(engine: FakeEngine, context: TaskContext) -> int:
+def fail_twice(spark: FakeEngine, context: TaskContext) -> int:
     if context.attempt < 3:
         raise ValueError(f"attempt {context.attempt} fails " + "\udc80" + "x" * 100_000 + " at last")
     return context.attempt
 
 
 @skuld_py.task(name="test.give")
-def give(engine: FakeEngine, context: TaskContext, value: Any) -> Any:
+def give(spark: FakeEngine, context: TaskContext, value: Any) -> Any:
     return value
 
 
 @skuld_py.task(name="test.give_much")
-def give_much(engine: FakeEngine, context: TaskContext, count: int) -> bytes:
+def give_much(spark: FakeEngine, context: TaskContext, count: int) -> bytes:
     return bytes(count)
 
 
 @skuld_py.task(name="test.die_once")
-def die_once(engine: FakeEngine, context: TaskContext) -> int:
+def die_once(spark: FakeEngine, context: TaskContext) -> int:
     if context.attempt == 1:
-        engine.has_ended = True
+        spark.has_ended = True
         raise ConnectionRefusedError
     return context.attempt
 
 
 @skuld_py.task(name="test.kill")
-def kill(engine: FakeEngine, context: TaskContext) -> None:
+def kill(spark: FakeEngine, context: TaskContext) -> None:
     """Takes the engine along, the first time when somebody else is there."""
     if context.attempt == 1:
         GATE.arrived.acquire(timeout=20)
-    engine.has_ended = True
+    spark.has_ended = True
     raise ConnectionRefusedError
 
 
 @skuld_py.task(name="test.stand_by")
-def stand_by(engine: FakeEngine, context: TaskContext) -> int:
+def stand_by(spark: FakeEngine, context: TaskContext) -> int:
     """Goes on for ever the first time; then gives how often the engine was started."""
     if context.attempt == 1:
         GATE.arrived.release()
         while True:
             time.sleep(0.01)
-    return engine.starts
+    return spark.starts
 
 
 @skuld_py.task(name="test.never_end", timeout_s=0.5)
-def never_end(engine: FakeEngine, context: TaskContext) -> None:
+def never_end(spark: FakeEngine, context: TaskContext) -> None:
     while True:
         time.sleep(0.01)
 
 
 @skuld_py.task(name="test.give_object")
-def give_object(engine: FakeEngine, context: TaskContext) -> object:
+def give_object(spark: FakeEngine, context: TaskContext) -> object:
     return object()
 
 
 @skuld_py.task(name="test.fail_always")
-def fail_always(engine: FakeEngine, context: TaskContext) -> None:
+def fail_always(spark: FakeEngine, context: TaskContext) -> None:
     raise Refused("unknown_task", "of another cluster, perhaps")
 
 
 @skuld_py.task(name="test.add")
-def add(engine: FakeEngine, context: TaskContext, a: int, b: int) -> int:
+def add(spark: FakeEngine, context: TaskContext, a: int, b: int) -> int:
     return a + b
-
-
-class RunningWorker:
-    """A worker in a thread, and what it reported."""
-
-    def __init__(self, worker: Worker, engine: FakeEngine, lines: list[str]) -> None:
-        self.worker = worker
-        self.engine = engine
-        self.lines = lines
-        self.status: int | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        self.status = self.worker.run()
-
-    def has_said(self, words: str) -> bool:
-        return any(words in line for line in self.lines)
-
-    def end(self) -> int | None:
-        self._thread.join(30)
-        assert not self._thread.is_alive()
-        return self.status
 
 
 Start = Callable[..., RunningWorker]

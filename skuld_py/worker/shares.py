@@ -1,0 +1,132 @@
+"""Which queue of a worker is asked next, and for how many tasks: fair by weight, without a thread or a clock.
+
+    a:3,b       three tasks of a for one of b, as long as both have some
+
+Room is a count of permits: one for each task that may be claimed. A queue that had tasks when it was last asked is
+*full*, and asked by its turn: of the full queues that one which was served least for its weight, for its share of
+the room. One that had none is *empty*: it waits at the cluster for a single task, beside the others and without a
+permit, so it costs them nothing, and nobody polls.
+
+Invariants:
+
+* A full queue is asked only while there is room, and never for more. What it is asked for counts as served until
+  it has answered: so one that is asked at the moment keeps its turn, and the others wait for no more than that
+  answer.
+* What empty queues bring may go beyond the room, by one task each; the next room that comes is theirs. None is
+  asked for that while there is no room and no task has ended since it was asked before: a worker whose tasks
+  take an hour brings nothing that would have to wait as long.
+* A queue that was empty is served from now on: what it was not given then, it does not get on top.
+* A worker of one queue waits at the cluster with all its room.
+
+Rejected: all weights by chance. A queue of weight 1 beside one of 100 may then wait for long, and a test of it
+says nothing for sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.errors import Refused
+from skuld_py.model import names
+
+QUEUES_MAX, WEIGHT_MAX = 64, 1_000
+COUNT_MAX = DEFAULT_LIMITS.batch_tasks
+
+
+@attrs.frozen
+class Wish:
+    """Ask a queue for so many tasks; waiting for one, if none is there. ``is_beyond``: no permit is kept for
+    it."""
+
+    count: int
+    waits: bool
+    is_beyond: bool = False
+
+
+@attrs.define
+class _Queue:
+    weight: int
+    served: float = 0.0
+    is_empty: bool = True
+    is_asked: bool = False
+    looked_at: int = 0
+
+
+class Shares:
+    """The queues of one worker and the room it has."""
+
+    def __init__(self, weights: Mapping[str, int], permits: int) -> None:
+        self._queues = {name: _Queue(weight) for name, weight in weights.items()}
+        self._permits = permits
+        self._turns = 0
+        self._now = 0.0
+        """How much had been served, for its weight, of the queue whose turn was the last."""
+
+    def give(self, permits: int) -> None:
+        """Note room for more tasks; less, if it is negative."""
+        self._permits += permits
+        self._turns += permits > 0
+
+    def take(self, name: str) -> Wish | None:
+        """What to ask this queue for now; None for nothing. It is to be followed by ``answered``."""
+        queue = self._queues[name]
+        wish = self._wish_for(queue)
+        if wish is not None:
+            queue.is_asked, queue.looked_at = True, self._turns
+            if not wish.is_beyond:
+                self._permits -= wish.count
+                self._charge(queue, wish.count)
+        return wish
+
+    def answered(self, name: str, wish: Wish, count: int) -> None:
+        """The queue gave so many."""
+        queue = self._queues[name]
+        queue.is_asked = False
+        queue.is_empty = count < wish.count and not (wish.waits and count)
+        if not wish.is_beyond:
+            self._permits += wish.count - count
+            queue.served -= (wish.count - count) / queue.weight
+        elif count:
+            self._permits -= count
+            queue.served = max(queue.served, self._now)
+            self._charge(queue, count)
+
+    def _charge(self, queue: _Queue, count: int) -> None:
+        self._now = max(self._now, queue.served)
+        queue.served += count / queue.weight
+
+    def _wish_for(self, queue: _Queue) -> Wish | None:
+        if queue.is_asked:
+            return None
+        if len(self._queues) == 1:
+            return Wish(min(COUNT_MAX, self._permits), waits=True) if self._permits > 0 else None
+        if queue.is_empty:
+            may_ask = self._permits > 0 or self._turns > queue.looked_at
+            return Wish(1, waits=True, is_beyond=True) if may_ask else None
+        full = [each for each in self._queues.values() if not each.is_empty]
+        next_served = min((each.served for each in full if each is not queue), default=None)
+        if self._permits <= 0 or (next_served is not None and queue.served > next_served):
+            return None
+        share = self._permits * queue.weight // sum(each.weight for each in full)
+        behind = 0 if next_served is None else int((next_served - queue.served) * queue.weight)
+        return Wish(min(COUNT_MAX, self._permits, max(1, share, behind)), waits=False)
+
+
+def weights_of(text: str) -> dict[str, int]:
+    """``NAME[:WEIGHT],...`` as weights, 1 where none is given."""
+    weights: dict[str, int] = {}
+    for part in text.split(","):
+        name, colon, weight = part.strip().partition(":")
+        names.check_name("queue", name)
+        if name in weights:
+            raise Refused("bad_queue", f"queue: {name} is given twice")
+        if colon and not (weight.isascii() and weight.isdigit() and 1 <= int(weight) <= WEIGHT_MAX):
+            raise Refused("bad_queue", f"queue: {part.strip()[:80]!r}: a weight is 1 to {WEIGHT_MAX},"
+                          f" as in {name}:3")
+        weights[name] = int(weight) if colon else 1
+    if len(weights) > QUEUES_MAX:
+        raise Refused("bad_queue", f"queue: {len(weights)} queues; a worker has at most {QUEUES_MAX}")
+    return weights

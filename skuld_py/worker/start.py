@@ -1,0 +1,53 @@
+"""Making a worker of what the command line says, and running it in this process.
+
+What only some workers need is imported where it is needed: most of the time from the start of a worker to its
+first task goes into imports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from skuld_py.client.verbs import NODES_VARIABLE
+from skuld_py.worker.apps import load_apps
+from skuld_py.worker.late_engine import LateEngine
+from skuld_py.worker.masters import check_master
+from skuld_py.worker.renewer import STALL_S
+from skuld_py.worker.run import Engine
+from skuld_py.worker.spark_conf import MASTER, py_files_here
+from skuld_py.worker.worker import GRACE_S, LEASE_S, SLOTS, Worker
+
+
+def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLOTS, lease_s: float = LEASE_S,
+               directory: Path | None = None, grace_s: float = GRACE_S, stall_s: float = STALL_S,
+               holder: str | None = None, metrics: str | None = None, conf: Mapping[str, str] | None = None,
+               machine_learning: bool = False) -> int:
+    """Run a worker in this process, until a signal; the exit status. ``conf`` are the settings of its Spark, which
+    starts with the first task that asks for it."""
+    if conf and MASTER in conf:
+        check_master(conf[MASTER])
+    os.environ[NODES_VARIABLE] = ",".join(nodes)  # what tasks send goes where they come from
+    load_apps(app, py_files_here(conf or {}))
+    with contextlib.ExitStack() as held:
+        if directory is None:
+            directory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="skuld-worker-")))
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place = directory / "spark"
+
+        def make() -> Engine:
+            from skuld_py.worker.spark_worker import SparkEngine
+
+            return SparkEngine(place, conf=conf, machine_learning=machine_learning, apps=app)
+
+        worker = Worker(nodes, queue, LateEngine(make), slots=slots, lease_s=lease_s, grace_s=grace_s,
+                        stall_s=stall_s, holder=holder, renewer_log=directory / "renewer.log")
+        if metrics is not None:
+            from skuld_py.exposition import exposed
+            from skuld_py.worker.metrics import WorkerMetrics
+
+            held.enter_context(exposed(metrics, WorkerMetrics(worker.counts, queue, slots)))
+        return worker.run()

@@ -1,0 +1,90 @@
+"""A worker in a thread of the test's process, and an engine that dies and freezes to order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from skuld_py.calls.payloads import Call
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.worker import Worker
+
+
+class FakeEngine:
+    """Calls functions; is alive, frozen or gone as the test says."""
+
+    def __init__(self) -> None:
+        self.is_frozen = False
+        self.has_ended = False
+        self.starts = 0
+        self.cancelled: list[str] = []
+        self.running: list[str] = []
+        self.beside: dict[str, int] = {}
+        """Of each call, by name, the most that ran at once while it did."""
+
+    missing: str | None = None
+
+    def describe(self) -> str:
+        return f"engine {self.starts}"
+
+    def start(self) -> None:
+        self.starts += 1
+        self.is_frozen = self.has_ended = False
+
+    restart = start
+
+    def stop(self, grace_s: float) -> None:
+        self.has_ended = True
+
+    @property
+    def process_id(self) -> int | None:
+        return None
+
+    def is_alive(self) -> bool:
+        return not (self.is_frozen or self.has_ended)
+
+    def is_gone(self) -> bool:
+        return self.has_ended
+
+    def call(self, function: Callable[..., Any], context: TaskContext, call: Call) -> Any:
+        self.running.append(context.name)
+        for name in self.running:
+            self.beside[name] = max(self.beside.get(name, 0), len(self.running))
+        try:
+            return function(self, context, *call.args, **call.kwargs)
+        finally:
+            self.running.remove(context.name)
+
+    def cancel(self, name: str) -> bool:
+        self.cancelled.append(name)
+        return self.is_alive()
+
+    def is_swept(self) -> bool:
+        return self.is_alive()
+
+    def counts(self, name: str) -> dict[str, Any] | None:
+        return None
+
+
+class RunningWorker:
+    """A worker in a thread, and what it reported."""
+
+    def __init__(self, worker: Worker, engine: FakeEngine, lines: list[str]) -> None:
+        self.worker = worker
+        self.engine = engine
+        self.lines = lines
+        self.status: int | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.status = self.worker.run()
+
+    def has_said(self, words: str) -> bool:
+        return any(words in line for line in self.lines)
+
+    def end(self) -> int | None:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        return self.status
