@@ -28,7 +28,7 @@ from worker.running import FakeEngine, RunningWorker
 
 pytestmark = [pytest.mark.cluster]
 
-LEASE_S = 2.0
+LEASE_S = 5.0
 Eventually = Callable[[Callable[[], bool]], None]
 HoldersName = Callable[[TaskId], ClaimName]
 
