@@ -104,7 +104,7 @@ def bare() -> dict[str, str]:
 
 def try_plain(installed: Environment) -> None:
     """Verbs that need an extra name it, and users' unit tests run."""
-    for verb, extra in ((["gateway"], "gateway"), (["worker", "--queue", "q", "--app", "a"], "spark"),
+    for verb, extra in ((["gateway"], "gateway"), (["archive", "DIRECTORY"], "spark"),
                         (["cluster", "create", "c"], "node"), (["dev"], "node,gateway,spark")):
         said = installed.run("skuld", *verb, status=1)
         if f"pip install 'skuld-py[{extra}]'" not in said or "Traceback" in said:
@@ -139,12 +139,6 @@ def try_java(installed: Environment) -> None:
 
 TRIALS: dict[str, Callable[[Environment], None]] = {
     "plain": try_plain, "node": try_node, "gateway": try_gateway, "spark": try_spark, "java": try_java}
-
-
-def try_all(installed: Environment) -> None:
-    """What nodes, the gateway and Spark are for."""
-    for extra in ("node", "gateway", "spark"):
-        TRIALS[extra](installed)
 
 
 # -- wheels and environments ---------------------------------------------------------------------
@@ -218,7 +212,8 @@ def measure(installed: Environment, extra: str, imports: int) -> Found:
     times = [float(installed.run("python", "-c", IMPORT)) for _ in range(imports)]
     if "Usage: skuld" not in installed.run("skuld", "--help"):
         raise Failed("skuld --help says nothing")
-    (try_all if extra == "all" else TRIALS[extra])(installed)
+    for part in ("node", "gateway", "spark") if extra == "all" else extra.split(","):
+        TRIALS[part](installed)
     return Found(extra, installed.run("python", "-c", VERSION).strip(), round(sum(sizes.values()) / 1e6, 1),
                  round(min(times, default=0) * 1e3, 1),
                  {name: round(size / 1e6, 2) for name, size in sorted(sizes.items(), key=lambda row: -row[1])})
@@ -236,7 +231,8 @@ def demonstrate(wheel: Path, release: str, python: str, place: Path) -> str:
 def main() -> int:
     """Measure; 1 when an install fails, or the plain one is beyond a bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", choices=[*TRIALS, "all"], help="this one; may be given again")
+    parser.add_argument("--only", action="append", choices=[*TRIALS, "all", "node,gateway"],
+                        help="this one; may be given again")
     parser.add_argument("--spark", action="append", metavar="RELEASE",
                         help="run the demo with this PySpark instead; may be given again")
     parser.add_argument("--python", default=sys.executable, help="the Python of the environments")

@@ -16,7 +16,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 PROBE = "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"
-ROWS = [("3.11", ["plain"]), ("3.12", ["plain"]), ("3.13", ["plain", "node", "gateway"])]
+ROWS = [("3.11", "plain"), ("3.12", "plain"), ("3.13", "node,gateway")]
 SIZE_MB_MAX = 35
 
 
@@ -34,19 +34,16 @@ def python_of(version: str) -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("version", "extras"), ROWS, ids=[version for version, _ in ROWS])
-def test_the_wheel_does_what_it_is_for_in_an_empty_environment(version: str, extras: list[str]) -> None:
+@pytest.mark.parametrize(("version", "extra"), ROWS, ids=[version for version, _ in ROWS])
+def test_the_wheel_does_what_it_is_for_in_an_empty_environment(version: str, extra: str) -> None:
     python = python_of(version)
     if python is None:
         pytest.skip(f"NOT TRIED on Python {version}: this machine has none that can make virtualenvs")
-    only = [word for extra in extras for word in ("--only", extra)]
-
-    ran = subprocess.run([sys.executable, str(TOP / "bench" / "bench_installs.py"), *only, "--python", python,
-                          "--imports", "0", "--json"], capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, str(TOP / "bench" / "bench_installs.py"), "--only", extra, "--python",
+                          python, "--imports", "0", "--json"], capture_output=True, text=True, check=False)
 
     assert ran.returncode == 0, ran.stderr
-    found = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert [each["extra"] for each in found] == extras
-    assert all(each["python"].startswith(version) for each in found)
-    assert found[0]["mb"] <= SIZE_MB_MAX
-    assert "pyspark" not in {name for each in found for name in each["packages"]}
+    found = json.loads(ran.stdout)
+    assert found["extra"] == extra and found["python"].startswith(version)
+    assert found["mb"] <= SIZE_MB_MAX or extra != "plain"
+    assert "pyspark" not in found["packages"]
