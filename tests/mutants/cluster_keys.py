@@ -33,6 +33,16 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(SECURING + "test_the_folder_of_all_clusters_is_closed_where_it_was_left_open",
              "root-left-open", "anyone gives the folder of all clusters to himself", "secure_cluster",
              "        _close_root(client, timeout_s)\n", ""),
+    _seen_by(SECURING + "test_a_roster_that_a_stranger_has_put_there_counts_for_nothing", "planted-rosters-taken",
+             "a roster that anyone put there while he could makes him an admin", "secure_cluster",
+             "planted = _remove_planted(client, root, owners, timeout_s)", "planted = None"),
+    _seen_by(SECURING + "test_a_roster_that_a_stranger_has_put_there_counts_for_nothing", "own-rosters-removed",
+             "to secure a cluster twice removes its keys", "_remove_planted",
+             "            return None\n        planted", "            pass\n        planted"),
+    _seen_by("tests/node/test_new_keys.py::"
+             "test_no_key_that_a_stranger_has_noted_counts_for_longer_than_the_one_that_is_replaced",
+             "planted-former-keys", "a former key that a stranger noted proves claims for ever",
+             "with_first_own_key", "min(each.until_ms, last.until_ms)", "each.until_ms"),
     # -- replaced -----------------------------------------------------------------------------------
     _seen_by("tests/runtime/test_keys.py::"
              "test_a_client_that_knows_two_keys_of_the_cluster_follows_a_node_from_one_to_the_other",
