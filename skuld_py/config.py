@@ -265,6 +265,7 @@ _ORDERS = (
     _Order("request_ms", 1, "resend_ms", "what is lost is sent again before the request is given up"),
     _Order("request_ms", 1, "behind_ms", "a node that is late takes on nothing that it cannot answer in time"),
     _Order("grant_ms", 1, "resend_ms", "what is lost is sent again before the grant is released"),
+    _Order("sync_ms", 1, "exchange_page_ms", "new voters catch up by comparisons, whose answers may take so long"),
     _Order("clock_ms", 1, "resend_ms", "a round of questions for clocks must not begin before one is sent again"),
     _Order("exchange_page_ms", 1, "confirm_ms", "an exchange ends when its next answer does not come, and each"
            " looks at a difference twice before it answers"),

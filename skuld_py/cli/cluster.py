@@ -169,9 +169,10 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float, as_js
 def forget(name: str, node: str, hosts: str, force: bool, timeout_s: float, as_json: bool) -> None:
     """Forget NODE (HOST:PORT) of the cluster NAME: it is down and will not come back.
 
-    Its partitions go to the others, which fill up from each other. Started again it is a new node, and fills, too:
-    on its old data as well, once no partition needs its vote. A node that runs cannot be forgotten, nor one whose
-    vote a partition needs for a majority, and as many must stay placed as there are copies of each task.
+    Its partitions go to the others, which fill up from each other. The key that it had counts no more. Started
+    again it is a new node, and fills, too: on its old data as well, once no partition needs its vote. A node that
+    runs cannot be forgotten, nor one whose vote a partition needs for a majority, and as many must stay placed as
+    there are copies of each task.
 
     \b
     Examples:
@@ -183,6 +184,7 @@ def forget(name: str, node: str, hosts: str, force: bool, timeout_s: float, as_j
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.zookeeper.clusters import read_parameters
     from skuld_py.runtime.zookeeper.log_following import command
+    from skuld_py.runtime.zookeeper.rosters import drop_node
 
     check_name("cluster", name)
     check_name("NODE", node, WIDE_NAME)
@@ -194,6 +196,7 @@ def forget(name: str, node: str, hosts: str, force: bool, timeout_s: float, as_j
         raise Refused("unknown_node", f"NODE: cluster {name} has no node {node}; it has: {known}", name=node)
     if verdict.outcome is not Outcome.APPLIED:
         raise Refused("not_forgotten", f"NODE: {verdict.reason or verdict.outcome.value}", name=node)
+    drop_node(hosts, name, node, timeout_s)
     print_event(as_json, f"node {node} of cluster {name} is forgotten (entry {verdict.position} of its log){lost}",
                 cluster=name, node=node, position=verdict.position, is_forced=force)
 

@@ -17,6 +17,7 @@ from skuld_py.errors import Refused
 if TYPE_CHECKING:
     from skuld_py.config import Parameters
     from skuld_py.keys.files import ClusterKey
+    from skuld_py.model.roster import Roster
     from skuld_py.runtime.zookeeper.servers import Servers
 
 FIRST_CLIENT = "first-client"
@@ -55,12 +56,24 @@ def secure(name: str, hosts: str, key_file: Path | None, timeout_s: float, as_js
         check_stopped(hosts, name, timeout_s)
         key = fresh_key(name)
         write_new(path, key.text)
-    has_changed = secure_cluster(shown_to(hosts, key), name, key.pair.public, timeout_s)
-    done = f"cluster {name} has keys{'' if has_changed else ', as it had before'}; its own is in {path}"
+    made = secure_cluster(shown_to(hosts, key), name, key.pair.public, timeout_s)
+    done = f"cluster {name} has keys{'' if made.has_changed else ', as it had before'}; its own is in {path}"
     next_steps = ("\nNext, start its nodes as before, on the directories that they have, with one option more:\n"
                   f"  --cluster-key {path}\nThen a key for each client:\n  skuld keys make NAME --role producer"
                   f" --cluster {name} --zookeeper {hosts} --cluster-key {path}")
-    print_event(as_json, done + next_steps, cluster=name, has_changed=has_changed, file=str(path))
+    removed, known = _names(made.planted), _names(made.roster)
+    if made.planted is not None:
+        done += ("\nSomebody had put a list of keys there while all could. It is removed, and counts for nothing;"
+                 f" it named {', '.join(removed) or 'nobody'}")
+    if known:
+        done += f"\nClients that have keys: {', '.join(known)}"
+    print_event(as_json, done + next_steps, cluster=name, has_changed=made.has_changed, file=str(path),
+                removed=removed, clients=known)
+
+
+def _names(roster: Roster | None) -> list[str]:
+    """Those of the clients that a roster names."""
+    return sorted({row.name for row in roster.rows if not row.is_node} if roster is not None else ())
 
 
 @click.command()

@@ -61,18 +61,20 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
       skuld token ci --role producer --role reader >> tokens.toml && chmod 600 tokens.toml
       skuld gateway --host 0.0.0.0 --tokens tokens.toml --certificate chain.pem --key key.pem
     """
-    from skuld_py.cli.showing import print_event
-    from skuld_py.cli.stopping import until_stopped
-    from skuld_py.gateway.limits import Limits
-    from skuld_py.gateway.server import Settings, serve
+    from skuld_py.cli.stopping import hangups_noted, until_stopped
 
     if key is not None and certificate is None:
         raise click.UsageError("--key goes with --certificate: the chain whose key it is.")
-    limits = Limits(body_bytes=body_mib << 20, requests=requests, waiting=waiting, wait_s=wait_s)
-    settings = Settings(addresses_of(nodes), host, port, tokens, hosts, certificate, key, is_behind_proxy,
-                        timeout_s, limits, metrics)
-    with until_stopped():
-        serve(settings, lambda url: print_event(as_json, f"gateway {url} is ready", event="ready", url=url))
+    with until_stopped(), hangups_noted() as was_hung_up:  # before what takes long to import
+        from skuld_py.cli.showing import print_event
+        from skuld_py.gateway.limits import Limits
+        from skuld_py.gateway.server import Settings, serve
+
+        limits = Limits(body_bytes=body_mib << 20, requests=requests, waiting=waiting, wait_s=wait_s)
+        settings = Settings(addresses_of(nodes), host, port, tokens, hosts, certificate, key, is_behind_proxy,
+                            timeout_s, limits, metrics)
+        serve(settings, lambda url: print_event(as_json, f"gateway {url} is ready", event="ready", url=url),
+              was_hung_up)
 
 
 @click.command()

@@ -67,6 +67,18 @@ def until_stopped() -> Iterator[Stopping]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def hangups_noted() -> Iterator[Callable[[], bool]]:
+    """Outlive SIGHUP until something else hears it; the block is given whether one has come so far. For a program
+    that is told by it to read something again, and might be told while it starts."""
+    noted: list[int] = []
+    before = signal.signal(signal.SIGHUP, lambda number, frame: noted.append(number))
+    try:
+        yield lambda: bool(noted)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def watch(look: Callable[[], bool], every_s: float = 0.2) -> None:
     """Look again and again, for as long as there is something to look at."""
     while look():

@@ -19,7 +19,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _LEAST_S, _MOST_S = 0.001, 60.0
 _MOST = {"draft_ms": 30 * DAY_S, "horizon_ms": DAY_S, "exchange_ms": 3600.0, "rewatch_ms": 3600.0,
-         "seat_ms": DAY_S, "steady_ms": DAY_S, "sync_ms": 3600.0}
+         "seat_ms": DAY_S, "steady_ms": DAY_S, "sync_ms": 3600.0,
+         "ending_ms": 20.0, "handover_ms": 30.0}
+"""A node that stops has ended before those that had it stop, a minute ago, end it."""
 _DURATIONS = {
     "resend_ms": ("400ms", "An unanswered copy or grant is sent again after this."),
     "behind_ms": ("500ms", "A node whose own timers are overdue for longer takes on nothing new."),

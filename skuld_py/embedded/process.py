@@ -64,11 +64,12 @@ def spawn(
     stdin: int | None = None,
     working_directory: Path | None = None,
     death_signal: signal.Signals = signal.SIGKILL,
+    umask: int = -1,
 ) -> subprocess.Popen[bytes]:
     """Start ``command`` with both outputs appended to ``log``; its process id is the program's own.
 
     ``death_signal`` is what a tied child receives when we die: SIGTERM for one that has something to clean
-    up, SIGKILL (which also ends a stopped process) for one that has not.
+    up, SIGKILL (which also ends a stopped process) for one that has not. ``umask``: its own; -1 for ours.
     """
     program = shutil.which(command[0])
     if program is None:
@@ -89,6 +90,7 @@ def spawn(
                 env=environment,
                 cwd=working_directory,
                 start_new_session=True,
+                umask=umask,
             )
 
     process = _in_lasting_thread(start) if can_tie else start()

@@ -7,6 +7,7 @@ Invariants:
   the same directory has lost nothing that a client was told.
 * One server per data directory. ZooKeeper itself does not check, and two on one directory destroy it.
 * The port, once chosen, stays: clients find a restarted server where the old one was.
+* What it keeps its user alone can read, whatever the directory around it is: that holds keys of clusters.
 * The server dies with the process that started it.
 * One of an ensemble serves once a majority of its servers runs; until then ``start`` waits.
 
@@ -191,6 +192,7 @@ class ZooKeeperServer:
         status = 0
         for jars in (_SERVER_JARS, _SERVER_JARS + _LOGGING_JARS):
             self._port = _usable_port(self, self._host, self._port)
+            _make_private(self._directory / "data")
             self._write_configuration()
             server = self._process = self._launch(java, jars)
             while server.poll() is None:
@@ -214,7 +216,6 @@ class ZooKeeperServer:
         if self._ensemble:
             text += _ENSEMBLE + "".join(f"server.{number}={bracketed(host)}:{_QUORUM_PORT}:{_ELECTION_PORT}\n"
                                         for number, host in enumerate(self._ensemble, 1))
-            (self._directory / "data").mkdir(exist_ok=True)
             (self._directory / "data" / "myid").write_text(f"{self._ensemble.index(self._host) + 1}\n")
         (self._directory / "zoo.cfg").write_text(text)
         (self._directory / "log4j2.properties").write_text(_LOGGING)
@@ -235,7 +236,7 @@ class ZooKeeperServer:
             f"org.apache.zookeeper.server.{'quorum.QuorumPeerMain' if self._ensemble else 'ZooKeeperServerMain'}",
             "./zoo.cfg",
         ]
-        return process.spawn(command, log=self.log.absolute(), working_directory=self._directory)
+        return process.spawn(command, log=self.log.absolute(), working_directory=self._directory, umask=0o077)
 
     def _is_serving(self) -> bool:
         try:
@@ -259,6 +260,15 @@ class ZooKeeperServer:
             hosts=self.hosts,
             log=str(self.log),
         )
+
+
+def _make_private(directory: Path) -> None:
+    """A directory for this user alone, be it new or left open to others before. Of another thing in its place
+    the server tells."""
+    if not directory.exists():
+        directory.mkdir(mode=0o700)
+    elif directory.is_dir():
+        directory.chmod(0o700)
 
 
 def _usable_port(owner: object, host: str, port: int) -> int:

@@ -5,7 +5,10 @@ be, and then with a certificate, since a token sent over a network without TLS c
 something in front ends TLS, the operator says so: nobody else can know.
 
 SIGHUP has the file of tokens read again, aside, while requests go on by those that were read before; they stay in
-force if the file is not as it should be, for a gateway that lets nobody in helps nobody mend it.
+force if the file is not as it should be, for a gateway that lets nobody in helps nobody mend it. One that came
+before requests were taken counts, too.
+
+A certificate's key is taken as tokens are: only from a file that nobody else may read.
 
 Uvicorn waits for a request's head as long as it is drip-fed; ``_Protocol`` gives it a deadline. Its parser, h11,
 refuses most of what could be read in two ways (two lengths, a space before a colon); the answer is made here, in
@@ -39,6 +42,7 @@ from skuld_py.gateway.access import Tokens
 from skuld_py.gateway.application import Gateway
 from skuld_py.gateway.limits import Limits
 from skuld_py.gateway.problems import Problem, refusal
+from skuld_py.keys.files import check_private
 
 BACKLOG = 256
 _log = logging.getLogger(__name__)
@@ -63,8 +67,10 @@ class Settings:
     """Where to show metrics, beside the gateway's own address."""
 
 
-def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
-    """Serve until a signal. ``on_ready`` is given the address once requests are taken."""
+def serve(settings: Settings, on_ready: Callable[[str], None],
+          was_hung_up: Callable[[], bool] = lambda: False) -> None:
+    """Serve until a signal. ``on_ready`` is given the address once requests are taken. ``was_hung_up``: whether
+    SIGHUP came before this hears it itself."""
     if not settings.nodes:
         raise Refused("no_nodes", "nodes: name at least one HOST:PORT", field="nodes")
     tokens = None if settings.tokens is None else Tokens.read(settings.tokens)
@@ -77,7 +83,7 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         scheme = "http" if settings.certificate is None else "https"
         url = f"{scheme}://{_bracketed(settings.host)}:{listener.getsockname()[1]}"
         _Server(_configuration(settings, gateway), gateway, client, lambda: on_ready(url),
-                settings.tokens).run([listener])
+                settings.tokens, was_hung_up).run([listener])
 
 
 def _check_host(settings: Settings) -> None:
@@ -98,6 +104,7 @@ def _check_certificate(settings: Settings) -> None:
     if settings.certificate is None:
         return
     try:
+        check_private(settings.key or settings.certificate)
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.certificate, settings.key, lambda: b"")
     except (OSError, ValueError) as error:
         raise Refused("bad_certificate", f"certificate: {settings.certificate} cannot be used with"
@@ -148,9 +155,10 @@ class _Server(uvicorn.Server):
     """Says when it is ready, lets the gateway know that it stops, and closes its connections in the end."""
 
     def __init__(self, config: uvicorn.Config, gateway: Gateway, client: AsyncClient,
-                 on_ready: Callable[[], None], tokens: Path | None) -> None:
+                 on_ready: Callable[[], None], tokens: Path | None, was_hung_up: Callable[[], bool]) -> None:
         super().__init__(config)
         self._tokens = tokens
+        self._was_hung_up = was_hung_up
         self._hangup = asyncio.Event()
         self._rereading: asyncio.Future[None] | None = None
         self._gateway = gateway
@@ -159,6 +167,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup.set)
+        if self._was_hung_up():
+            self._hangup.set()
         self._rereading = asyncio.ensure_future(self._reread())
         await super().startup(sockets)
         if self.started:

@@ -79,3 +79,16 @@ def with_new_key(known: Parameters, key: str, now_ms: int, grace_ms: int, *, not
     if is_leaked:
         former = (FormerKey(known.claim_key, from_ms, from_ms),)
     return attrs.evolve(known, claim_key=key, claim_from_ms=from_ms, former_keys=former)
+
+
+def with_first_own_key(known: Parameters, key: str, now_ms: int, grace_ms: int) -> Parameters:
+    """The same for a cluster none of whose nodes runs, and whose parameters anyone could write until now: no key
+    that they name counts for longer than the one that is replaced, and none that is not used yet hinders."""
+    bounded = attrs.evolve(
+        known, claim_from_ms=min(known.claim_from_ms, now_ms), former_keys=known.former_keys[:FORMER_MAX - 1],
+        proofs_from_ms=min(known.proofs_from_ms, now_ms + LEASE_MS_MAX + known.skew_ms))
+    made = with_new_key(bounded, key, now_ms, grace_ms, notice_ms=0)
+    last = made.former_keys[0]
+    return attrs.evolve(made, former_keys=tuple(
+        FormerKey(each.key, min(each.renewed_until_ms, last.renewed_until_ms), min(each.until_ms, last.until_ms))
+        for each in made.former_keys))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -96,6 +96,11 @@ class Roster:
         rows = tuple(row for row in self.rows if row.key != key)
         return attrs.evolve(self, rows=rows, revoked=(
             (*self.revoked, key)[-ROWS_MAX:] if key not in self.revoked else self.revoked))
+
+    def without_nodes(self, names: Container[str]) -> Roster:
+        """Without the keys of these nodes. They are not revoked: who starts such a node again with the cluster's
+        key authorises its key anew."""
+        return attrs.evolve(self, rows=tuple(row for row in self.rows if not (row.is_node and row.name in names)))
 
     def check_shown(self, key: str) -> None:
         """``Refused`` unless nodes may show this key of the cluster."""

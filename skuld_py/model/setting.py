@@ -26,6 +26,8 @@ SETTING_PREFIX, SETTINGS_END = b"setting ", b"setting!"
 """Between these stand the keys of all settings, in ``meta``."""
 PAUSED = "paused"
 LIMITS = "limits"
+OF_QUEUES = (PAUSED, LIMITS)
+"""Kinds whose registers have the names of queues."""
 YES = b"true"
 UNSET = b""
 """The value of a register at its default. The row is kept, so that older rows stay older."""

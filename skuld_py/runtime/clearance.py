@@ -1,7 +1,8 @@
 """What the owner of a key may ask for: each request of clients is that of a verb, and roles say who has it.
 
 Everyone may greet and ask how the cluster is: that is how a client finds its nodes. A key that is limited to
-queues may enqueue, claim, list and count only there. Requests that name tasks by their ids alone tell no queue;
+queues may enqueue, claim, list, count, and ask what is set only there. Schedules have names of their own, and show
+payloads, so none of them is for such a key. Requests that name tasks by their ids alone tell no queue;
 what they may do is shown by a claim's proof, or it is only reading, and an id is known to who was told it.
 """
 
@@ -14,6 +15,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.roles import CLIENTS, UNLIMITED, Role, roles_for
 from skuld_py.model.roster import KeyRow
+from skuld_py.model.setting import OF_QUEUES
 
 _VERBS: Mapping[type[m.Message], str] = {
     m.Describe: "status",
@@ -78,6 +80,8 @@ def _queues_of(message: m.Message) -> Iterable[str]:
                 continue
     elif isinstance(message, m.Claim | m.List | m.Count):
         yield message.queue
+    elif isinstance(message, m.GetSettings):
+        yield message.name if message.kind in OF_QUEUES else ""
 
 
 def _said(words: Iterable[str]) -> str:

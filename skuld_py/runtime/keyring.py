@@ -13,20 +13,27 @@ from skuld_py.model.roster import KeyRow, Roster
 
 
 class Keyring:
-    """``cluster``: the pair that clients are shown; ``me``: that of the node itself, shown to other nodes."""
+    """``cluster``: the pair that clients are shown; ``me``: that of the node itself, shown to other nodes, and
+    ``mine`` its row, once it has its place."""
 
     def __init__(self, cluster: Pair, me: Pair, roster: Roster | None = None) -> None:
         self.cluster = cluster
         self.me = me
+        self.mine: KeyRow | None = None
         self.roster = roster or Roster()
         self.on_change: Callable[[], None] = lambda: None
         """Called in the thread that puts a roster in."""
 
-    def put(self, roster: Roster) -> None:
-        """Go by this roster from now on."""
+    def put(self, roster: Roster) -> Roster | None:
+        """Go by this roster from now on. Gives the one that has to stand in its place, if any: it may lack this
+        node, which was forgotten when it was about to start."""
         if roster != self.roster:
             self.roster = roster
             self.on_change()
+        mine = self.mine
+        if mine is None or mine.key in roster.revoked or roster.node(mine.name):
+            return None
+        return roster.authorised(mine)
 
     def owner(self, key: str, now_ms: int) -> KeyRow | None:
         """Whose key this is; None if it is unknown, revoked or over."""

@@ -41,7 +41,8 @@ def _own(path: Path, name: str) -> NodeKey:
 
 def take_place(hosts: str, cluster: str, keyring: Keyring, name: str, address: str) -> None:
     """Have the roster say that this node shows its key, and is dialled at this address; it has no other place."""
-    mine = KeyRow(keyring.me.public, name, (NODE_ROLE,), address=address, shows=keyring.cluster.public)
+    mine = keyring.mine = KeyRow(keyring.me.public, name, (NODE_ROLE,), address=address,
+                                 shows=keyring.cluster.public)
 
     def placed(roster: Roster) -> Roster:
         others = tuple(row for row in roster.rows if row.name != name or row.key == mine.key)

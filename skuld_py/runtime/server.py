@@ -116,8 +116,9 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
     with ExitStack() as held:
         store = LmdbStore(data)
         held.callback(store.close)
+        is_keyed = key is not None
         found_at = advertised(place.advertise, listening(place.host, place.port, place.peer_port,
-                                                         is_keyed=key is not None))
+                                                         is_keyed=is_keyed), is_keyed=is_keyed)
         name = check_name("host:port", f"{found_at}:{place.port}", WIDE_NAME)
         check_address(name, read_names(hosts, cluster))
         limits = attrs.evolve(DEFAULT_LIMITS, partitions=parameters.partitions)

@@ -21,8 +21,10 @@ from skuld_py.config import RULES, Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.registration import Registration
+from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster
 from skuld_py.runtime.zookeeper import clusters
 from skuld_py.runtime.zookeeper.clusters import connection, create_cluster, read_parameters
+from skuld_py.runtime.zookeeper.rosters import read_roster
 
 pytestmark = pytest.mark.cluster
 
@@ -74,7 +76,12 @@ def test_a_node_is_not_forgotten_while_a_partition_needs_its_vote(hosts: str) ->
 
 def test_a_node_is_forgotten_once_and_not_while_it_lives(hosts: str) -> None:
     assert "node h:1 lives; stop it first [not_forgotten]" in skuld(hosts, "cluster", "forget", "c", "h:1").stderr
+    rows = [KeyRow(key * 40, name, roles) for key, name, roles in (
+        ("a", "h:2", (NODE_ROLE,)), ("b", "h:1", (NODE_ROLE,)), ("c", "h:2", ("reader",)))]
+    with clusters.connection(hosts, 10.0, is_write=True) as client:
+        client.create("/skuld/c/roster", Roster(tuple(rows), cluster=("d" * 40,)).encode())
     assert "is forgotten (entry 13 of its log)" in skuld(hosts, "cluster", "forget", "c", "h:2").output
+    assert read_roster(hosts, "c") == Roster(tuple(rows[1:]), cluster=("d" * 40,))
     again = skuld(hosts, "cluster", "forget", "c", "h:2")
     assert (again.exit_code, again.stderr) == (
         1, "error: NODE: cluster c has no node h:2; it has: h:1 [unknown_node]\n")

@@ -218,6 +218,10 @@ def test_a_verdict_is_told_with_the_node_and_the_remedy(
         log: Log, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, reason: str, status: int, said: str) -> None:
     monkeypatch.setattr("skuld_py.runtime.zookeeper.log_following.command",
                         lambda *_: Verdict(7, outcome, reason, Replica()))
+    dropped: list[str] = []
+    monkeypatch.setattr("skuld_py.runtime.zookeeper.rosters.drop_node",
+                        lambda hosts, cluster, node, timeout_s: dropped.append(f"{cluster} {node}"))
     answer = CliRunner().invoke(main, ["cluster", "forget", "c", "h:9"], prog_name="skuld")
 
     assert (answer.exit_code, answer.output) == (status, said)
+    assert dropped == ["c h:9"] * (outcome is Outcome.APPLIED)

@@ -57,6 +57,13 @@ def placed(unit: Path, directory: Path) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_reload_at_the_start_ends_no_service(unit: Path) -> None:
+    lines = unit.read_text(encoding="utf-8").splitlines()
+    if any(line.startswith("ExecReload=") for line in lines):
+        assert any(line.startswith(f"ExecStart={' '.join(typed.DEAF)} /") for line in lines)
+
+
 @no_systemd
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_systemd_understands_every_line(unit: Path, tmp_path: Path) -> None:

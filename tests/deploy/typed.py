@@ -18,6 +18,8 @@ DEPLOY = chart.TOP / "scripts" / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 INSTANCE = {"skuld-node@.service": "13000", "skuld-worker@.service": "reports"}
+DEAF = ["/usr/bin/env", "--ignore-signal=HUP"]
+"""In front of a program that a reload must not end before it hears signals."""
 _IN_SHELL = re.compile(r"skuld (?:(?!\|\||&&|>|;).)+")
 
 
@@ -32,6 +34,7 @@ def of_units() -> Iterator[tuple[str, list[str]]]:
     for path in UNITS:
         line, = re.findall(r"^ExecStart=(.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         words = shlex.split(line.replace("%i", INSTANCE.get(path.name, "")))
+        words = words[len(DEAF) :] if words[: len(DEAF)] == DEAF else words
         yield path.name, [words[0].rpartition("/")[2], *words[1:]]
 
 

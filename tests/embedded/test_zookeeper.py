@@ -114,6 +114,18 @@ def test_a_failed_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     assert broken.process_id is None
 
 
+def test_nobody_else_reads_what_is_kept(tmp_path: Path) -> None:
+    """Nor does he where a release before left it open, in a directory that is for all."""
+    tmp_path.chmod(0o755)
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o755)
+    with ZooKeeperServer(tmp_path) as server, connected(server) as client:
+        client.create("/secret", b"1")
+        kept = [data, *data.glob("version-2"), *data.glob("version-2/*")]
+        assert len(kept) > 2 and {each.stat().st_mode & 0o077 for each in kept} == {0}
+
+
 def test_stop_and_kill_leave_no_process_and_no_loss(tmp_path: Path) -> None:
     server = ZooKeeperServer(tmp_path)
     server.start()

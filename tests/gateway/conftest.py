@@ -14,6 +14,10 @@ from skuld_py.embedded.local import LocalCluster
 from skuld_py.gateway.access import hash_of, new_token
 from skuld_py.verbs.verb import Scope
 
+THROWAWAY = Path(__file__).with_name("throwaway.pem")
+"""A certificate for loopback that signs itself, with its key: it protects nothing. Git keeps no modes, and a key
+counts only in a file that nobody else may read."""
+THROWAWAY.chmod(0o600)
 LIMITS = ("--body", "1", "--requests", "8", "--waiting", "1", "--wait", "2s", "--timeout", "2s")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from gateway.asking import Answer, Asker
-from gateway.conftest import Guarded, write_tokens
+from gateway.conftest import THROWAWAY, Guarded, write_tokens
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.gateway.access import new_token
 from skuld_py.verbs.options import QUEUE
@@ -26,8 +26,6 @@ from skuld_py.verbs.table import VERBS
 from skuld_py.verbs.verb import Scope, Verb
 
 pytestmark = pytest.mark.cluster
-THROWAWAY = Path(__file__).with_name("throwaway.pem")
-"""A certificate for loopback that signs itself, with its key: it protects nothing."""
 ID = "0" * 32
 CLAIM = {"id": ID, "token": str((1 << 32) + 1)}
 BODIES: dict[str, dict[str, Any]] = {  # besides a queue
@@ -215,8 +213,11 @@ def test_tls_is_spoken_where_there_is_a_certificate(cluster: LocalCluster) -> No
     (["--tokens", "/no/such/file"], ["--tokens"]),
     (["--tokens", __file__], ["tokens", "[bad_tokens]"]),
     (["--key", __file__], ["--key", "--certificate"]),
-    (["--certificate", __file__], ["certificate", __file__, "key", "[bad_certificate]"]),
-    (["--certificate", str(THROWAWAY), "--key", __file__], ["certificate", __file__, "[bad_certificate]"]),
+    (["--certificate", "GOOD"], ["certificate", "tokens.toml", "key", "[bad_certificate]"]),
+    (["--certificate", str(THROWAWAY), "--key", __file__], [f"{__file__} may be read by others", "chmod 600",
+                                                            "[exposed_key]"]),
+    (["--certificate", str(THROWAWAY), "--key", "GOOD"], ["certificate", "[bad_certificate]"]),
+    (["--certificate", "OPEN"], ["may be read by others (mode 0640)", "[exposed_key]"]),
     (["--body", "0"], ["--body"]),
     (["--nodes", "here"], ["node: 'here'", "[bad_address]"]),
     (["--nodes", ","], ["nodes", "[no_nodes]"]),
@@ -225,7 +226,10 @@ def test_tls_is_spoken_where_there_is_a_certificate(cluster: LocalCluster) -> No
 def test_a_gateway_that_cannot_start_says_why(options: list[str], words: list[str], tmp_path: Path) -> None:
     good = tmp_path / "tokens.toml"
     write_tokens(good, {"ci": (new_token(), ["read"])})
-    options = [str(good) if option == "GOOD" else option for option in options]
+    exposed = tmp_path / "exposed.pem"
+    exposed.touch(mode=0o640)
+    exposed.write_bytes(THROWAWAY.read_bytes())
+    options = [{"GOOD": str(good), "OPEN": str(exposed)}.get(option, option) for option in options]
     ended = subprocess.run([sys.executable, "-m", "skuld_py", "gateway", "--port", "0", *options],
                            capture_output=True, text=True, timeout=60, check=False)
 

@@ -8,6 +8,7 @@ ROTATION, TOGETHER = "tests/runtime/zookeeper/test_rotation.py::", (
     "test_while_two_keys_count_either_opens_what_the_other_has_made")
 RUNNING = "test_a_node_that_runs_makes_for_both_once_it_is_told_and_for_the_new_one_alone_at_the_end"
 ROSTER = "tests/model/test_roster.py::test_the_cluster_s_key_is_replaced_by_the_next_once_no_live_node_shows_it"
+SWEEP = "tests/runtime/zookeeper/test_entry_sweep.py::"
 SECURING = "tests/runtime/zookeeper/test_securing.py::"
 
 
@@ -33,6 +34,35 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(SECURING + "test_the_folder_of_all_clusters_is_closed_where_it_was_left_open",
              "root-left-open", "anyone gives the folder of all clusters to himself", "secure_cluster",
              "        _close_root(client, timeout_s)\n", ""),
+    _seen_by(SECURING + "test_a_roster_that_a_stranger_has_put_there_counts_for_nothing", "planted-rosters-taken",
+             "a roster that anyone put there while he could makes him an admin", "secure_cluster",
+             "planted = _remove_planted(client, root, owners, timeout_s)", "planted = None"),
+    _seen_by(SECURING + "test_a_roster_that_a_stranger_has_put_there_counts_for_nothing", "own-rosters-removed",
+             "to secure a cluster twice removes its keys", "_remove_planted",
+             "            return None\n        planted", "            pass\n        planted"),
+    _seen_by("tests/node/test_new_keys.py::"
+             "test_no_key_that_a_stranger_has_noted_counts_for_longer_than_the_one_that_is_replaced",
+             "planted-former-keys", "a former key that a stranger noted proves claims for ever",
+             "with_first_own_key", "min(each.until_ms, last.until_ms)", "each.until_ms"),
+    # -- of nodes that are forgotten ----------------------------------------------------------------
+    _seen_by("tests/cli/test_log_on_zookeeper.py", "forgotten-node-s-key",
+             "the key of a node that was forgotten opens the cluster for ever", "cli.cluster.forget",
+             "    drop_node(hosts, name, node, timeout_s)\n", ""),
+    _seen_by(SWEEP + "test_keys_of_nodes_that_are_neither_placed_nor_have_an_entry_go", "keys-unswept",
+             "the keys of nodes that were forgotten by themselves open the cluster for ever", "EntrySweep._run",
+             "            self._drop_keys(*roster)\n", "            pass\n"),
+    _seen_by(SWEEP + "test_keys_of_nodes_that_are_neither_placed_nor_have_an_entry_go", "needed-keys-swept",
+             "a node that is needed still loses its key", "EntrySweep._drop_keys",
+             '{*self._placed, *self._ask(client.get_children_async(f"{self._root}/nodes"))}', "{*self._placed}"),
+    _seen_by(SWEEP + "test_a_key_that_came_meanwhile_stays", "starting-keys-swept",
+             "a node that starts loses its key", "EntrySweep._drop_keys",
+             "roster.without_nodes(gone).encode(), version)", "roster.without_nodes(gone).encode())"),
+    _seen_by(SWEEP + "test_a_node_that_lives_puts_its_key_back", "live-without-key",
+             "a node that was forgotten at its start lives on unheard", "RosterWatch.look",
+             "            if wanted is not None:\n", "            if False:\n"),
+    _seen_by(SWEEP + "test_a_node_that_lives_puts_its_key_back", "revoked-puts-itself-back",
+             "a node puts back its key that was revoked, or fights for a place", "Keyring.put",
+             "mine.key in roster.revoked or roster.node(mine.name)", "mine.key in roster.by_key"),
     # -- replaced -----------------------------------------------------------------------------------
     _seen_by("tests/runtime/test_keys.py::"
              "test_a_client_that_knows_two_keys_of_the_cluster_follows_a_node_from_one_to_the_other",

@@ -8,6 +8,7 @@ GATES = "tests/gateway/test_gates.py::"
 JSON = "tests/gateway/test_strict_json.py::"
 ACCESS = "tests/gateway/test_access.py::"
 CHANGES = "tests/gateway/test_changing_tokens.py::"
+EARLY = "tests/cli/test_hangups.py::"
 PLACES = "tests/gateway/test_places.py::"
 
 
@@ -103,6 +104,16 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(CHANGES + "test_a_gateway_without_tokens_outlives_the_signal", "gateway-hangups-end-a-gateway",
              "SIGHUP ends a gateway", "_Server.startup",
              "        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup.set)\n", ""),
+    _seen_by(EARLY + "test_a_hangup_at_the_start_ends_nothing", "gateway-hangups-end-a-start",
+             "SIGHUP ends a gateway that starts", "cli.gateway.gateway",
+             "hangups_noted() as was_hung_up",
+             "__import__('contextlib').nullcontext(lambda: False) as was_hung_up"),
+    _seen_by(EARLY + "test_what_came_at_the_start_has_tokens_read_again", "gateway-early-hangups-lost",
+             "tokens that changed at the start are not read", "_Server.startup",
+             "        if self._was_hung_up():\n", "        if False:\n"),
+    _seen_by(GATES + "test_a_gateway_that_cannot_start_says_why", "gateway-exposed-keys",
+             "the key of a certificate may be read by others", "server._check_certificate",
+             "        check_private(settings.key or settings.certificate)\n", ""),
     _seen_by(CHANGES + "test_a_follower_whose_token_is_gone_is_told_so_and_nothing_else",
              "gateway-followers-for-ever",
              "a follower reads on with a token that is gone", "application._lines",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 ROLES, ACCESS = "tests/model/test_roles.py::", "tests/gateway/test_access.py::"
-OF_CLIENTS = "tests/runtime/test_clearance.py::test_a_role_may_ask_for_what_is_its_own_and_for_nothing_else"
+CLEARANCE = "tests/runtime/test_clearance.py::"
+OF_CLIENTS = CLEARANCE + "test_a_role_may_ask_for_what_is_its_own_and_for_nothing_else"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("producers-retry", "a producer revives tasks of others", "roles._PRODUCING",
@@ -15,6 +16,12 @@ MUTANTS: tuple[Mutant, ...] = (
            ', "cancel"', "", "A4", ROLES + "test_a_role_has_at_least_what_the_scope_of_its_kind_has", seeds=0),
     mutant("cancel-in-some-queues", "who is limited to queues cancels in others", "roles.UNLIMITED",
            '{"cancel", ', "{", "A4", ROLES + "test_what_reaches_any_queue_is_for_callers_of_all_queues", seeds=0),
+    mutant("schedules-of-others", "who is limited to queues reads the payloads of schedules of others",
+           "clearance._queues_of", 'message.name if message.kind in OF_QUEUES else ""', "message.name", "A4",
+           CLEARANCE + "test_what_is_set_otherwise_than_for_a_queue_is_not_for_a_key_of_some", seeds=0),
+    mutant("settings-of-others", "who is limited to queues reads what is set for others", "clearance._queues_of",
+           "m.GetSettings):\n        yield", "m.GetSettings):\n        _ =", "A4",
+           CLEARANCE + "test_a_key_of_some_queues_may_ask_for_those_alone", seeds=0),
     mutant("archiver-without-logs", "what is archived lacks the begins of long logs", "roles.VERBS",
            '"list_tasks", "log"}', '"list_tasks"}', "A4", OF_CLIENTS, seeds=0),
     mutant("admins-archive", "an admin has tasks deleted that nobody has written away", "roles.VERBS",

@@ -10,6 +10,7 @@ USERS = "tests/embedded/test_zookeeper_users.py::"
 CONNECTION = "tests/runtime/zookeeper/test_connection.py::"
 ACCESS = "tests/cli/test_zookeeper_access.py::"
 FILES = "tests/runtime/zookeeper/test_tls.py::test_files_that_are_no_use_are_named_before_one_dials"
+DISK = "tests/embedded/test_zookeeper.py::test_nobody_else_reads_what_is_kept"
 SERVERS = CERTIFICATES + "test_servers_of_an_ensemble_trust_another_authority_than_their_clients_do"
 
 
@@ -49,6 +50,10 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(CERTIFICATES + "test_a_client_s_certificate_is_none_for_a_server_and_none_among_servers",
              "client-serves", "a client's certificate will do for a server", "embedded.certificates",
              '"serverAuth, clientAuth", "clientAuth"', '"serverAuth, clientAuth", "serverAuth, clientAuth"'),
+    _seen_by(DISK, "zookeeper-data-open", "who has the machine reads the keys of clusters on ZooKeeper's disk",
+             "zookeeper._make_private", "        directory.chmod(0o700)\n", "        pass\n"),
+    _seen_by(DISK, "zookeeper-files-open", "what is copied off ZooKeeper's disk is for all to read",
+             "ZooKeeperServer._launch", ", umask=0o077", ""),
     _seen_by(USERS + "test_a_line_that_java_would_read_otherwise_is_refused_by_its_number", "password-for-java",
              "a password is written in which Java finds properties", "zookeeper_users", "!#%-", "!#-"),
     _seen_by(CONNECTION + "test_a_client_that_ends_at_once_again_is_not_replaced_at_once_again",

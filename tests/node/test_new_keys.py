@@ -17,7 +17,7 @@ from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.events import KeyTold, Session, SessionChanged
-from skuld_py.model.proofs import FORMER_MAX, NOTICE_MS, proofs_of, with_new_key
+from skuld_py.model.proofs import FORMER_MAX, NOTICE_MS, proofs_of, with_first_own_key, with_new_key
 from skuld_py.node.knowledge.notary import Notary
 
 NEWER = "1e" * 32
@@ -195,3 +195,14 @@ def test_what_one_node_proves_every_other_one_takes_for_as_long_as_its_lease_las
     taker, clock_ms = notary_at(granted_ms + data.draw(st.one_of(
         st.integers(0, 100), st.integers(0, LEASE_MS_MAX), st.just(LEASE_MS_MAX))))
     taker.check(clock_ms, bytes(20), columns.pack_u64([1 << 32]), batch.proofs)
+
+
+def test_no_key_that_a_stranger_has_noted_counts_for_longer_than_the_one_that_is_replaced() -> None:
+    far, keys = 1 << 60, tuple(FormerKey(f"{each:064x}", 1 << 60, 1 << 60) for each in range(FORMER_MAX))
+    known = Parameters("c", "id", claim_key=KEY, claim_from_ms=far, proofs_from_ms=far, former_keys=keys)
+    made = with_first_own_key(known, NEWER, 1_000, GRACE_MS)
+    assert (made.claim_key, made.claim_from_ms) == (NEWER, 1_000)
+    assert made.former_keys[0].key == KEY and len(made.former_keys) == FORMER_MAX
+    assert {(each.renewed_until_ms, each.until_ms) for each in made.former_keys} == {
+        (1_000 + GRACE_MS, made.proofs_from_ms + GRACE_MS)}
+    assert made.proofs_from_ms == 1_000 + LEASE_MS_MAX + known.skew_ms

@@ -59,8 +59,8 @@ class Events:
 
 @contextlib.contextmanager
 def joined(hosts: str, cluster: str, member: Member, session_ms: int = SESSION_MS, *,
-           starts: int = 1, judged: Registration | None = None, put_roster: Callable[[Roster], None] | None = None
-           ) -> Iterator[tuple[Registry, Events]]:
+           starts: int = 1, judged: Registration | None = None,
+           put_roster: Callable[[Roster], Roster | None] | None = None) -> Iterator[tuple[Registry, Events]]:
     events = Events()
     registry = Registry(hosts, cluster, member, session_ms, events.emit, starts=starts, judged=judged,
                         put_roster=put_roster)

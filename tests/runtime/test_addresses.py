@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from skuld_py.errors import Refused
+from skuld_py.model.names import WIDE_NAME, check_name
 from skuld_py.runtime.addresses import Listening, advertised, check_address, endpoint, listening
 
 HERE = "127.0.0.1:13000"
@@ -71,18 +72,64 @@ def known_as(monkeypatch: pytest.MonkeyPatch, **addresses: tuple[str, ...]) -> N
 def test_a_name_that_means_each_machine_itself_is_refused(monkeypatch: pytest.MonkeyPatch,
                                                           found: tuple[str, ...]) -> None:
     known_as(monkeypatch, vm=found)
-    for at in (Listening("0.0.0.0", "0.0.0.0"), Listening("vm", "192.0.2.7")):
+    loopback = Listening("vm", "127.0.0.1")
+    for advertise, at in (("vm", Listening("0.0.0.0", "0.0.0.0")), ("vm", Listening("vm", "192.0.2.7")),
+                          ("vm", loopback), ("", loopback)):
         with pytest.raises(Refused, match=r"vm means .* on this machine.*mend its name service"):
-            advertised("vm", at)
-    assert advertised("vm", Listening("127.0.0.1", "127.0.0.1")) == "vm"
+            advertised(advertise, at, is_keyed=True)
+    assert advertised("vm", loopback, is_keyed=False) == "vm", "all nodes without keys are on one machine"
+
+
+@pytest.mark.parametrize("host", ["127.1", "2130706433"])
+def test_loopback_is_written_so_that_one_sees_it(host: str) -> None:
+    with pytest.raises(Refused, match=rf"host: {host} means 127\.0\.0\.1 on this machine"):
+        advertised("", listening(host, 0, is_keyed=True), is_keyed=True)
+    for plain in ("127.0.0.1", "127.0.0.7", "localhost"):
+        assert advertised("", listening(plain, 0, is_keyed=True), is_keyed=True) == plain
+        with pytest.raises(Refused, match="loopback_name"):
+            advertised(plain, Listening("0.0.0.0", "0.0.0.0"), is_keyed=True)
+
+
+@pytest.mark.parametrize("name", ["0.0.0.0", "::", "0", "[::]"])
+def test_nobody_is_found_at_all_interfaces(name: str) -> None:
+    for at in (Listening("0.0.0.0", "0.0.0.0"), Listening("192.0.2.7", "192.0.2.7")):
+        with pytest.raises(Refused, match=r"advertise: .* means all interfaces, at which nobody is found"):
+            advertised(name, at, is_keyed=True)
+
+
+def test_who_listens_to_this_machine_alone_is_not_found_elsewhere() -> None:
+    with pytest.raises(Refused, match=r"look for this node at 192\.0\.2\.7, and with --host 127\.0\.0\.1"):
+        advertised("192.0.2.7", Listening("127.0.0.1", "127.0.0.1"), is_keyed=True)
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1]"])
+def test_the_name_of_a_node_begins_with_a_letter_or_digit(host: str) -> None:
+    assert advertised("", listening(host, 0, is_keyed=True), is_keyed=True) == "0::1"
+    check_name("host:port", "0::1:13000", WIDE_NAME)
+
+
+def test_a_node_at_loopback_is_none_of_a_cluster_that_is_elsewhere() -> None:
+    for name in (HERE, "localhost:13001", "0::1:13001"):
+        with pytest.raises(Refused, match=rf"192\.0\.2\.7:13000 of this cluster .* find itself at {name}"):
+            check_address(name, ["nobody.invalid:13000", "192.0.2.7:13000"])
+        check_address(name, [name, "192.0.2.7:13000"])
+
+
+def test_nodes_at_loopback_and_elsewhere_are_of_one_cluster_where_all_is_one_machine() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        other = f"127.0.0.1:{listener.getsockname()[1]}"
+        check_address("192.0.2.7:13000", [other])
+    with pytest.raises(Refused, match=rf"node {other} of this cluster is at loopback, and does not answer"):
+        check_address("192.0.2.7:13000", ["192.0.2.8:13000", other])
 
 
 def test_a_node_is_found_where_it_says_or_where_it_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     known_as(monkeypatch, db7=("192.0.2.7", "127.0.0.1"))
     at = Listening("192.0.2.7", "192.0.2.7")
-    assert [advertised(name, at) for name in ("", "db7", "unknown")] == ["192.0.2.7", "db7", "unknown"]
+    found = [advertised(name, at, is_keyed=True) for name in ("", "db7", "unknown")]
+    assert found == ["192.0.2.7", "db7", "unknown"]
     with pytest.raises(Refused, match=r"listens on all interfaces.*--advertise"):
-        advertised("", Listening("::", "::"))
+        advertised("", Listening("::", "::"), is_keyed=True)
 
 
 def test_an_ipv6_address_stands_in_brackets_in_front_of_a_port() -> None:

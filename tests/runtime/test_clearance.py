@@ -12,6 +12,8 @@ from skuld_py.model.body import Header
 from skuld_py.model.columns import Column
 from skuld_py.model.messages.message import ROLE_CLIENT, TaskBatch
 from skuld_py.model.roster import NODE_ROLE, ROLES, KeyRow
+from skuld_py.model.schedule import SCHEDULE
+from skuld_py.model.setting import LIMITS, PAUSED
 from skuld_py.runtime.clearance import MAY, UNLIMITED_ONLY, check_clearance
 from tests import strategies
 
@@ -64,7 +66,8 @@ def enqueue(*queues: str) -> m.Enqueue:
 
 
 QUEUED = {"Enqueue": enqueue, "Claim": lambda queue: m.Claim(1, queue, 1, 1, 0, "w"),
-          "List": lambda queue: m.List(1, queue, b"", 1), "Count": lambda queue: m.Count(1, queue)}
+          "List": lambda queue: m.List(1, queue, b"", 1), "Count": lambda queue: m.Count(1, queue),
+          **{kind: lambda queue, kind=kind: m.GetSettings(1, kind, queue, b"") for kind in (PAUSED, LIMITS)}}
 
 
 @pytest.mark.parametrize("name", QUEUED)
@@ -79,10 +82,19 @@ def test_a_key_of_some_queues_may_ask_for_those_alone(name: str, queue: str, is_
             check_clearance(carl, QUEUED[name](queue))
 
 
-@pytest.mark.parametrize("name", ["List", "Count"])
+@pytest.mark.parametrize("name", ["List", "Count", PAUSED, LIMITS])
 def test_all_queues_are_more_than_some(name: str) -> None:
     with pytest.raises(Refused, match="queue: all queues, but the key of carl is limited"):
         check_clearance(owner("reader", queues=("shop",)), QUEUED[name](""))
+
+
+@pytest.mark.parametrize("kind", [SCHEDULE, "", "other"])
+@pytest.mark.parametrize("name", ["shop", ""])
+def test_what_is_set_otherwise_than_for_a_queue_is_not_for_a_key_of_some(kind: str, name: str) -> None:
+    """A schedule shows the payload of tasks of any queue, whatever its name."""
+    check_clearance(owner("reader"), m.GetSettings(1, kind, name, b""))
+    with pytest.raises(Refused, match="queue: all queues, but the key of carl is limited"):
+        check_clearance(owner("reader", queues=("shop",)), m.GetSettings(1, kind, name, b""))
 
 
 def test_one_batch_of_another_queue_is_enough_to_be_refused() -> None:

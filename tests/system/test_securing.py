@@ -12,6 +12,9 @@ import pytest
 from skuld_py import Client, Refused
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.roles import CLIENTS
+from skuld_py.model.roster import Roster, make_row
+from skuld_py.runtime.zookeeper.clusters import connection, path_of
+from skuld_py.runtime.zookeeper.rosters import roster_path
 from system.conftest import await_leaders
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -43,10 +46,14 @@ def test_a_cluster_is_secured_and_keeps_its_tasks_and_claims(cluster: LocalClust
     alive = skuld(cluster, "cluster", "secure", cluster.name, "--cluster-key", str(key))
     assert alive.returncode == 1 and "cluster_alive" in alive.stderr
     assert all(address in alive.stderr for address in cluster.addresses) and not key.exists()
+    planted = Roster().authorised(make_row("m" * 40, "mallory", ("admin",)))
+    with connection(cluster.zookeeper_hosts, 10.0, is_write=True) as stranger:
+        stranger.create(roster_path(path_of(cluster.name)), planted.encode())
     for index in range(3):
         cluster.stop_node(index)
     secured = skuld(cluster, "cluster", "secure", cluster.name, "--cluster-key", str(key))
     assert secured.returncode == 0 and json.loads(secured.stdout)["has_changed"], secured
+    assert json.loads(secured.stdout)["removed"] == ["mallory"]
     again = skuld(cluster, "cluster", "secure", cluster.name, "--cluster-key", str(key))
     assert again.returncode == 0 and not json.loads(again.stdout)["has_changed"], again
     assert "give the cluster's key (--cluster-key FILE" in node_without_key(cluster, 0)
@@ -58,8 +65,8 @@ def test_a_cluster_is_secured_and_keeps_its_tasks_and_claims(cluster: LocalClust
     cluster.secure(key)
     for index in range(3):
         cluster.start_node(index)
-    with Client(cluster.addresses, timeout_s=2) as stranger, pytest.raises(Refused, match="key_needed"):
-        stranger.status()
+    with Client(cluster.addresses, timeout_s=2) as keyless, pytest.raises(Refused, match="key_needed"):
+        keyless.status()
     with Client(cluster.addresses, timeout_s=30, key=tmp_path / "all.key") as client:
         await_leaders(client)
         client.renew(held)

@@ -41,7 +41,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "calls": frozenset({"errors", "config"}),
     "client": _MODEL | {"wire", "keys", "calls"},
     "verbs": _CLIENT | {"almanac"},
-    "gateway": _CLIENT | {"verbs", "exposition"},
+    "gateway": _CLIENT | {"verbs", "exposition", "keys"},
     "worker": _CLIENT | {"embedded", "exposition", "extras"},
     "archive": _CLIENT | {"embedded", "worker"},
     "workflow": _CLIENT | {"embedded", "worker"},

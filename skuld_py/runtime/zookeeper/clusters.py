@@ -100,7 +100,7 @@ def destroy_cluster(hosts: str, cluster: str, timeout_s: float = 10.0, *, is_for
             if live and not is_forced:
                 raise Refused("cluster_alive", f"cluster {cluster} has live nodes: {', '.join(live)}; stop them"
                               " first, or use --force", cluster=cluster)
-            _remove(client, root, timeout_s)
+            remove_tree(client, root, timeout_s)
         except NoNodeError:
             raise unknown(client, hosts, cluster, timeout_s) from None
 
@@ -254,7 +254,7 @@ def connection(hosts: str, timeout_s: float, *, is_write: bool) -> Iterator[Any]
         stop(client)
 
 
-def _remove(client: Any, path: str, timeout_s: float) -> None:
+def remove_tree(client: Any, path: str, timeout_s: float) -> None:
     """Children first, many at a time; what appears meanwhile is removed, too."""
     while True:
         children = [f"{path}/{child}" for child in client.get_children_async(path).get(timeout=timeout_s)]
@@ -265,7 +265,7 @@ def _remove(client: Any, path: str, timeout_s: float) -> None:
                     try:
                         answer.get(timeout=timeout_s)
                     except NotEmptyError:
-                        _remove(client, child, timeout_s)
+                        remove_tree(client, child, timeout_s)
         try:
             client.delete_async(path).get(timeout=timeout_s)
             return

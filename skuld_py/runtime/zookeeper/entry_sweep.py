@@ -1,4 +1,5 @@
-"""Removing the entries (``nodes/NAME``) of nodes that are forgotten; else there is one per pod that ever ran.
+"""Removing the entries (``nodes/NAME``) of nodes that are forgotten, and their keys from the roster; else there is
+one per pod that ever ran, and each of these keys opens the cluster.
 
 An entry is what a data directory is judged by at its next start (``node.life.identity``). So it goes only when
 nothing that the node has promised counts any more:
@@ -9,6 +10,9 @@ nothing that the node has promised counts any more:
   goes on.
 * It is removed by the version that was read before all of that: a start of the node in between has changed it. One
   after that makes the entry anew.
+* A key goes when its node is neither placed nor has an entry. A node that starts has its key before its entry, so
+  the roster is replaced by the version that was read before all of that; and a node that lives puts its own back
+  (``Keyring.put``).
 
 Any process that plays the log may do it, at any time, again, or two at once. What is left, also by earlier
 releases, is found by the next one, for it compares what is there with the log and follows no entry.
@@ -29,8 +33,10 @@ from skuld_py.errors import Malformed, Refused
 from skuld_py.model.coordination import SweepEntries
 from skuld_py.model.document import NOBODY, Document
 from skuld_py.model.registration import Registration
+from skuld_py.model.roster import Roster
 from skuld_py.runtime.zookeeper.clusters import parameters_of
 from skuld_py.runtime.zookeeper.connection import Connection
+from skuld_py.runtime.zookeeper.rosters import roster_path
 
 _BATCH = 64
 
@@ -57,6 +63,7 @@ class EntrySweep:
     def _run(self) -> Iterator[bool]:
         client = self._connection.client
         client.sync_async(self._root)  # requests of a session are answered in order
+        roster = self._roster()
         names = sorted(self._ask(client.get_children_async(f"{self._root}/nodes")))
         found: dict[str, int] = {}
         others = [name for name in names if name not in self._placed]
@@ -71,7 +78,25 @@ class EntrySweep:
                 yield False
         for name, version in found.items():
             self._remove(name, version)
+        if roster is not None:
+            self._drop_keys(*roster)
         yield True
+
+    def _roster(self) -> tuple[Roster, int] | None:
+        """The roster and its version; None for a cluster without keys."""
+        with suppress(NoNodeError):
+            raw, stat = self._ask(self._connection.client.get_async(roster_path(self._root)))
+            return Roster.decode(raw), stat.version
+        return None
+
+    def _drop_keys(self, roster: Roster, version: int) -> None:
+        client = self._connection.client
+        known = {*self._placed, *self._ask(client.get_children_async(f"{self._root}/nodes"))}
+        gone = {row.name for row in roster.rows if row.is_node} - known
+        if gone:
+            with suppress(BadVersionError, NoNodeError):
+                self._ask(client.set_async(roster_path(self._root), roster.without_nodes(gone).encode(), version))
+                _log.info("keys of forgotten nodes are removed: %s", ", ".join(sorted(gone)))
 
     def _lifeless(self, names: Iterable[str]) -> dict[str, int]:
         """Nodes whose newest life has no pulse, each with the version of its entry, which is read before the

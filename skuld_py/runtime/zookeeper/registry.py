@@ -54,7 +54,7 @@ class Registry:
 
     def __init__(self, hosts: str, cluster: str, me: Member, session_ms: int,
                  emit: Callable[[Event | CoordinationEvent], None], *, starts: int = 1,
-                 judged: Registration | None = None, put_roster: Callable[[Roster], None] | None = None,
+                 judged: Registration | None = None, put_roster: Callable[[Roster], Roster | None] | None = None,
                  on_failure: Callable[[Exception], None] = lambda problem: None) -> None:
         self._cluster = cluster
         self._emit = emit

@@ -52,6 +52,15 @@ def change_roster(hosts: str, cluster: str, change: Callable[[Roster], Roster], 
                 return wanted
 
 
+def drop_node(hosts: str, cluster: str, name: str, timeout_s: float = 10.0) -> None:
+    """Let the keys of a forgotten node count no more; a cluster without keys has none."""
+    try:
+        change_roster(hosts, cluster, lambda roster: roster.without_nodes((name,)), timeout_s)
+    except Refused as problem:
+        if problem.code != "no_keys":
+            raise
+
+
 def no_keys(cluster: str) -> Refused:
     """The refusal where a key is shown to a cluster that has none."""
     return Refused("no_keys", f"cluster {cluster} has no keys; leave the key out, or stop its nodes and give"
@@ -59,9 +68,10 @@ def no_keys(cluster: str) -> Refused:
 
 
 class RosterWatch:
-    """Puts each new roster in; all in the registry's thread."""
+    """Puts each new roster in, and writes the one that ``put`` gives, if it gives one; all in the registry's
+    thread."""
 
-    def __init__(self, connection: Connection, root: str, put: Callable[[Roster], None]) -> None:
+    def __init__(self, connection: Connection, root: str, put: Callable[[Roster], Roster | None]) -> None:
         self._connection = connection
         self._path = roster_path(root)
         self._put = put
@@ -70,17 +80,21 @@ class RosterWatch:
     def look(self) -> None:
         """Read it, watched."""
         try:
-            raw, _ = self._connection.wait(
+            raw, stat = self._connection.wait(
                 self._connection.client.get_async(self._path, watch=self._connection.on_watch))
         except NoNodeError:
             _log.error("the roster of keys is gone from ZooKeeper (%s); this node goes by what it knows",
                        self._path)
             return
         try:
-            self._put(Roster.decode(raw))
-        except Malformed as problem:
+            wanted = self._put(Roster.decode(raw))
+            if wanted is not None:
+                with suppress(BadVersionError):  # then the watch leads here again
+                    self._connection.wait(self._connection.client.set_async(
+                        self._path, wanted.encode(), version=stat.version))
+        except (Malformed, Refused) as problem:
             if raw != self._unread:
-                _log.error("%s cannot be read: %s; this node goes by what it knows", self._path, problem.message)
+                _log.error("%s cannot be used: %s; this node goes by what it knows", self._path, problem.message)
             self._unread = raw
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import zlib
 from collections.abc import Iterator
 
@@ -12,12 +13,16 @@ from kazoo.client import KazooClient
 from runtime.attending import client_of, joined
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.keys.pair import Pair
 from skuld_py.model.coordination import PulsesRead, PulseStands, ReadPulses, SetPulse, SweepEntries
 from skuld_py.model.document import Document, Member, seats_of
 from skuld_py.model.registration import Registration
+from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster
+from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.zookeeper.clusters import create_cluster, read_names, read_registration
 from skuld_py.runtime.zookeeper.connection import Connection
 from skuld_py.runtime.zookeeper.entry_sweep import EntrySweep
+from skuld_py.runtime.zookeeper.rosters import change_roster, drop_node, read_roster
 
 pytestmark = pytest.mark.cluster
 
@@ -110,6 +115,54 @@ def test_an_entry_that_a_start_changed_meanwhile_stays(server: ZooKeeperServer, 
     finally:
         connection.close()
     assert read_names(server.hosts, cluster) == ["forgotten", "learner"]
+
+
+def row(key: str, name: str, *roles: str) -> KeyRow:
+    return KeyRow(key * 40, name, roles or (NODE_ROLE,))
+
+
+def test_keys_of_nodes_that_are_neither_placed_nor_have_an_entry_go(server: ZooKeeperServer, hand: KazooClient,
+                                                                    cluster: str) -> None:
+    """That is as well those of a node that an earlier release has forgotten."""
+    stay = (row("a", SWEEPER.name), row("b", "learner"), row("c", "voter"), row("d", "shop", "reader"))
+    gone = (row("e", "forgotten"), row("f", "long-ago"), row("g", "forgotten"))
+    hand.create(f"/skuld/{cluster}/roster", Roster((*gone, *stay), ("r" * 40,), ("s" * 40,)).encode())
+    assert swept(server, cluster, "voter") == [SWEEPER.name, "learner", "voter"]
+    assert read_roster(server.hosts, cluster) == Roster(stay, ("r" * 40,), ("s" * 40,))
+
+
+def test_a_key_that_came_meanwhile_stays(server: ZooKeeperServer, hand: KazooClient, cluster: str) -> None:
+    """As that of a node that starts, and has no entry yet."""
+    hand.create(f"/skuld/{cluster}/roster", Roster((row("f", "long-ago"),)).encode())
+    connection = Connection(server.hosts, 10.0, lambda session: None, lambda jobs: 1.0, lambda problem: None)
+    connection.open(10.0)
+    try:
+        sweep = EntrySweep(connection, f"/skuld/{cluster}", SweepEntries(()))
+        assert not sweep.step()
+        change_roster(server.hosts, cluster, lambda known: known.authorised(row("e", "forgotten")))
+        while not sweep.step():
+            pass
+    finally:
+        connection.close()
+    assert read_names(server.hosts, cluster) == ["learner"]
+    assert read_roster(server.hosts, cluster) == Roster((row("f", "long-ago"), row("e", "forgotten")))
+
+
+def test_a_node_that_lives_puts_its_key_back(server: ZooKeeperServer, hand: KazooClient, cluster: str) -> None:
+    keyring = Keyring(Pair("", ""), Pair("", ""))
+    keyring.mine = row("b", BERT.name)
+    heard: queue.Queue[Roster] = queue.Queue()
+    keyring.on_change = lambda: heard.put(keyring.roster)
+    whole = Roster((keyring.mine,), cluster=("s" * 40,))
+    hand.create(f"/skuld/{cluster}/roster", whole.encode())
+    with joined(server.hosts, cluster, BERT, put_roster=keyring.put):
+        assert heard.get(timeout=20) == whole
+        drop_node(server.hosts, cluster, BERT.name)
+        assert [heard.get(timeout=20) for _ in range(2)] == [whole.without_nodes((BERT.name,)), whole]
+        for other in (Roster((row("e", BERT.name),)), Roster((), ("b" * 40,))):  # another has its place, or none
+            change_roster(server.hosts, cluster, lambda known, other=other: other)
+            assert heard.get(timeout=20) == other
+    assert keyring.put(keyring.roster) is None and heard.empty()
 
 
 def test_a_node_that_goes_on_makes_its_entry_anew_with_its_life(server: ZooKeeperServer, hand: KazooClient,

@@ -15,10 +15,11 @@ from runtime.attending import client_of
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
-from skuld_py.model.roster import Roster
+from skuld_py.model.roles import CLIENTS
+from skuld_py.model.roster import Roster, make_row
 from skuld_py.runtime.zookeeper import clusters, securing
 from skuld_py.runtime.zookeeper.clusters import create_cluster, read_parameters
-from skuld_py.runtime.zookeeper.rosters import read_roster
+from skuld_py.runtime.zookeeper.rosters import change_roster, read_roster
 from skuld_py.runtime.zookeeper.securing import check_stopped, secure_cluster
 from skuld_py.runtime.zookeeper.servers import Servers
 
@@ -54,7 +55,7 @@ def test_all_that_a_cluster_keeps_becomes_its_owners(server: ZooKeeperServer, cl
     before = read_parameters(server.hosts, cluster)
     hosts = asked_as_owner(server)
 
-    assert secure_cluster(hosts, cluster, PUBLIC)
+    assert secure_cluster(hosts, cluster, PUBLIC).has_changed
 
     found = owners_of_all(server, cluster)
     assert len(found) == 13 and all(owners == OWNERS for owners in found.values()), found
@@ -64,30 +65,61 @@ def test_all_that_a_cluster_keeps_becomes_its_owners(server: ZooKeeperServer, cl
         for path in found:
             with pytest.raises(NoAuthError):
                 stranger.get(path)
-    assert not secure_cluster(hosts, cluster, PUBLIC), "it was so already"
+    assert not secure_cluster(hosts, cluster, PUBLIC).has_changed, "it was so already"
 
 
 def test_the_key_of_claims_which_all_could_read_is_replaced(server: ZooKeeperServer, cluster: str) -> None:
     clusters.draw_key(server.hosts, cluster, "ab" * 32, 0)
     before_ms = time.time_ns() // 1_000_000
     hosts = asked_as_owner(server)
-    assert secure_cluster(hosts, cluster, PUBLIC) and not secure_cluster(hosts, cluster, PUBLIC)
+    assert [secure_cluster(hosts, cluster, PUBLIC).has_changed for _ in range(2)] == [True, False]
     made = read_parameters(hosts, cluster)
     assert made.claim_key != "ab" * 32 and [each.key for each in made.former_keys] == ["ab" * 32]
     assert 0 <= made.claim_from_ms - before_ms < 60_000
     assert made.former_keys[0].renewed_until_ms - made.claim_from_ms == 24 * 3_600_000
 
 
+MALLORY = Roster().authorised(make_row("m" * 40, "mallory", tuple(CLIENTS)))
+STRANGERS = [make_digest_acl("mallory", "his", all=True)]
+
+
+@pytest.mark.parametrize(("planted", "owners", "shown"), [
+    (MALLORY.encode(), OPEN_ACL_UNSAFE, MALLORY), (b"[", OPEN_ACL_UNSAFE, Roster()),
+    (MALLORY.encode(), STRANGERS, Roster())], ids=["whole", "broken", "closed"])
+@pytest.mark.parametrize("after", [0, 1, 8])
+def test_a_roster_that_a_stranger_has_put_there_counts_for_nothing(
+        server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch, planted: bytes, owners: list[Any],
+        shown: Roster, after: int) -> None:
+    """Nor does it once the verb was interrupted, whenever that was, and run again."""
+    clusters.draw_key(server.hosts, cluster, "ab" * 32, 0)
+    with client_of(server) as client:
+        client.create(f"/skuld/{cluster}/roster", planted, acl=owners)
+        if owners is OPEN_ACL_UNSAFE:
+            client.create(f"/skuld/{cluster}/roster/below")
+    hosts = asked_as_owner(server)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupted(patch, after, stop)
+        secure_cluster(hosts, cluster, PUBLIC)
+    made = secure_cluster(hosts, cluster, PUBLIC)
+
+    assert made.planted == (None if after else shown)
+    assert read_roster(hosts, cluster) == made.roster == Roster(cluster=(PUBLIC,))
+    assert read_parameters(hosts, cluster).claim_key != "ab" * 32
+    change_roster(hosts, cluster, lambda known: known.authorised(MALLORY.rows[0]))
+    again = secure_cluster(hosts, cluster, PUBLIC)
+    assert not again.has_changed and again.planted is None and again.roster.rows == MALLORY.rows
+
+
 def test_the_folder_of_all_clusters_is_closed_where_it_was_left_open(server: ZooKeeperServer) -> None:
     with client_of(server) as client:
         client.create("/old/skuld", makepath=True)
         create_cluster(f"{server.hosts}/old", Parameters("c", "id-of-c"))
-        assert secure_cluster(Servers(f"{server.hosts}/old", lambda: (LOGIN,)), "c", PUBLIC)
+        assert secure_cluster(Servers(f"{server.hosts}/old", lambda: (LOGIN,)), "c", PUBLIC).has_changed
         assert client.get_acls("/old/skuld")[0] == clusters.ROOT_ACL
 
 
 def test_who_has_no_key_or_another_one_is_told_so(server: ZooKeeperServer, cluster: str) -> None:
-    assert secure_cluster(asked_as_owner(server), cluster, PUBLIC)
+    assert secure_cluster(asked_as_owner(server), cluster, PUBLIC).has_changed
     for hosts in (server.hosts, asked_as_owner(server, "skuld-c:other")):
         for ask in (read_parameters, check_stopped):
             with pytest.raises(Refused, match="--cluster-key FILE") as refused:
@@ -123,12 +155,14 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, after: int, then: Callable[[], 
     monkeypatch.setattr(securing, "_own", counted)
 
 
+def stop() -> None:
+    """As an operator does who waits no longer."""
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("after", range(STEPS))
 def test_what_was_interrupted_goes_on(server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch,
                                       after: int) -> None:
-    def stop() -> None:
-        raise KeyboardInterrupt
-
     filled(server, cluster)
     hosts = asked_as_owner(server)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -139,7 +173,7 @@ def test_what_was_interrupted_goes_on(server: ZooKeeperServer, cluster: str, mon
     if after >= 2:
         with pytest.raises(Refused, match="zookeeper_denied"):
             read_parameters(server.hosts, cluster)
-    assert secure_cluster(hosts, cluster, PUBLIC)
+    assert secure_cluster(hosts, cluster, PUBLIC).has_changed
     assert all(owners == OWNERS for owners in owners_of_all(server, cluster).values())
 
 
@@ -157,4 +191,4 @@ def test_a_node_that_came_up_meanwhile_is_named(server: ZooKeeperServer, cluster
     with client_of(server, auth_data=[("digest", LOGIN)]) as client:
         if client.exists(pulse):
             client.delete(pulse)
-    assert secure_cluster(hosts, cluster, PUBLIC)
+    assert secure_cluster(hosts, cluster, PUBLIC).has_changed
