@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +24,7 @@ import zmq
 from zmq.utils import z85
 
 from skuld_py.runtime.keyring import Keyring
+from skuld_py.runtime.threads import Helpers
 
 ENDPOINT = "inproc://zeromq.zap.01"
 CLIENTS, PEERS = "clients", "peers"
@@ -44,7 +44,7 @@ def wall_ms() -> int:
 class Handshakes:
     """Answers libzmq for the sockets of ``context``, in a thread of its own."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring,
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring, helpers: Helpers,
                  now_ms: Callable[[], int] = wall_ms) -> None:
         self.denied = 0
         self._keyring = keyring
@@ -54,8 +54,7 @@ class Handshakes:
         self._socket.linger = 0
         self._socket.bind(ENDPOINT)
         self._bell = os.pipe()
-        self._thread = threading.Thread(target=self._serve, name="skuld-handshakes", daemon=True)
-        self._thread.start()
+        self._thread = helpers.start("skuld-handshakes", self._serve)
 
     def close(self) -> None:
         """End the thread and its socket, before the context: no other thread may touch that socket."""
