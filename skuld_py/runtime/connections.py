@@ -62,6 +62,7 @@ import zmq
 
 from skuld_py.config import FAREWELL_PROTOCOL, PROTOCOL_VERSION
 from skuld_py.runtime import peeking
+from skuld_py.runtime.digest import Digest
 from skuld_py.runtime.files import connections_most
 from skuld_py.runtime.gate import Gate
 from skuld_py.runtime.threads import Helpers
@@ -89,6 +90,8 @@ SLACK_BYTES = 1 << 20
 """For what is under way between the kernel's counts, libzmq's buffers and ours."""
 HEARTBEAT_BYTES_S = 20
 """Heartbeats are brought and never received; libzmq's are 16 bytes a second."""
+TOLD_S = 10.0
+"""How often connections that are cut for one reason are told of: more are counted."""
 NO_FILE = -1
 NEWS_MAX = 64
 """News taken before connections are counted: a flood of them must not put that off."""
@@ -188,6 +191,7 @@ class Connections:
         self._news = news
         self._sources: list[tuple[Any, int]] = [(news, int(zmq.POLLIN))]
         self._gate: Gate | None = None
+        self._digest = Digest(_log, TOLD_S)
         self._thread = helpers.start(f"skuld-connections-{port}", self._watch, self._hear_out)
 
     # -- the transport's thread ------------------------------------------------------------------
@@ -268,7 +272,7 @@ class Connections:
         connection = self._clients.get(client)
         if connection is not None and not connection.is_cut:
             self.cut.too_long += 1
-            self._end(connection, why)
+            self._end(connection, "too long", why)
 
     def give_back_soon(self) -> None:
         """Give memory back soon: much was freed, or will be."""
@@ -288,6 +292,7 @@ class Connections:
             if (now_s - self._looked_s >= SHARE * self._cost_s or size - self._size >= GROWTH_BYTES
                     or size > self._memory_bytes):
                 self._look(now_s, size)
+        self._digest.close()
         self._news.close()
 
     def _hear_out(self) -> None:
@@ -303,7 +308,9 @@ class Connections:
 
     def _heed(self) -> bool:
         """Take some of the news, waiting up to a tick for them; false when there will be no more."""
-        pause_ms = -1
+        now_s = time.monotonic()
+        self._digest.look(now_s)
+        pause_ms = self._digest.pause_ms(now_s)
         if self._open or self._give_back_s < math.inf:
             pause_ms = int(1_000 * (TICK_S if 2 * self._size > self._memory_bytes else CALM_TICK_S))
         for _ in range(NEWS_MAX):
@@ -360,7 +367,7 @@ class Connections:
             each.sort(key=lambda connection: connection.heard)
         first = min(excess, max(0, len(strangers) - max(1, self.most // STRANGERS)))
         for leaving in [*strangers[:first], *clients, *strangers[first:]][:excess]:
-            if self._end(leaving, f"there are more than {self.most}"):
+            if self._end(leaving, "too many", f"there are more than {self.most}"):
                 self.cut.too_many += 1
 
     def _mind_the_gate(self) -> None:
@@ -403,10 +410,11 @@ class Connections:
         """Cut it if it breaks a bound of its own; whether it is cut."""
         if brought > (self.known_bytes if connection.is_known else self.stranger_bytes):
             self.cut.greedy += 1
-            self._end(connection, f"it has brought {brought} bytes that make no message")
+            self._end(connection, "greedy", f"it has brought {brought} bytes that make no message")
         elif now_s - connection.moved_s > DEAF_S:
             self.cut.deaf += 1
-            self._end(connection, f"it has taken nothing of {connection.untaken} bytes for {DEAF_S:g} s")
+            self._end(connection, "deaf",
+                      f"it has taken nothing of {connection.untaken} bytes for {DEAF_S:g} s")
         return connection.is_cut
 
     def _end_greediest(self, held: Mapping[int, int], size: int) -> None:
@@ -419,16 +427,16 @@ class Connections:
             if connection is not None:
                 self.cut.for_memory += 1
                 found += held[number]
-                self._end(connection, f"this process has {size} bytes, up to {held[number]} of them for what it"
-                          f" has brought; {connection.untaken} bytes it has not taken")
+                self._end(connection, "for memory", f"this process has {size} bytes, up to {held[number]} of them"
+                          f" for what it has brought; {connection.untaken} bytes it has not taken")
         self._freed += min(found, excess + SPARE_BYTES)
 
-    def _end(self, connection: Connection, why: str) -> bool:
+    def _end(self, connection: Connection, kind: str, why: str) -> bool:
         """Cut it, unless it is gone or was cut before; whether it is cut now."""
         if connection.is_cut or not peeking.end(connection.number, connection.cookie):
             return False
         connection.is_cut = True
-        _log.warning("a connection to port %d was cut: %s", self._port, why)
+        self._digest.note(kind, f"a connection to port {self._port} was cut: {why}", time.monotonic())
         self.give_back_soon()
         return True
 

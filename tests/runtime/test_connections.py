@@ -477,7 +477,7 @@ def test_a_file_that_is_another_socket_by_now_is_left_alone(node: Transport) -> 
         with socket.create_connection(server.getsockname()) as mine, server.accept()[0] as theirs:
             gone = connections.Connection(mine.fileno(), b"12345678", time.monotonic())
             node.connections._open[mine.fileno()] = gone
-            node.connections._end(gone, "a test")
+            node.connections._end(gone, "greedy", "a test")
             mine.sendall(b"hello")
             assert exactly(theirs, 5) == b"hello"
             node.connections._open[mine.fileno()] = gone
