@@ -16,9 +16,8 @@ clients.
 from __future__ import annotations
 
 import logging
-import resource
 
-from skuld_py.errors import Refused
+from skuld_py.files import may_have, remedy, take
 
 CONNECTIONS_MAX = 2_000
 """Connections of one door."""
@@ -35,28 +34,14 @@ def allow_files(doors: int) -> None:
     """Raise the limit of open files to what ``CONNECTIONS_MAX`` connections at each of so many doors need, as far
     as allowed. Logs when it is less; ``Refused`` when it is too little for a node."""
     wanted = OWN_FILES + doors * FILES_EACH * CONNECTIONS_MAX
-    soft, hard = _limits()
-    allowed = min(wanted, hard)
-    if soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    remedy = f"raise the limit, as by 'ulimit -n {wanted}' or LimitNOFILE={wanted}"
-    if allowed < FILES_MIN:
-        raise Refused("too_few_files", f"files: this process may have {allowed} files open, and a node needs"
-                      f" {FILES_MIN} at least; {remedy}", allowed=allowed, field="files")
+    allowed = take("a node", wanted, FILES_MIN)
     if allowed < wanted:
         _log.warning("this process may have %d files open: so this node has at most %d connections%s, and not %d;"
                      " for more %s", allowed, connections_most(doors), " at each of its two ports" * (doors > 1),
-                     CONNECTIONS_MAX, remedy)
+                     CONNECTIONS_MAX, remedy(wanted))
 
 
 def connections_most(doors: int) -> int:
     """Connections that may stand at each of so many doors of this process."""
-    shared = max(0, _limits()[0] - OWN_FILES)
+    shared = max(0, may_have(FILES_WANTED) - OWN_FILES)
     return max(1, min(CONNECTIONS_MAX, shared // (FILES_EACH * doors)))
-
-
-def _limits() -> tuple[int, int]:
-    """The soft limit and the hard one; none is more than any node wants."""
-    soft, hard = (FILES_WANTED if limit == resource.RLIM_INFINITY else limit
-                  for limit in resource.getrlimit(resource.RLIMIT_NOFILE))
-    return soft, hard

@@ -282,8 +282,8 @@ MUTANTS: tuple[Mutant, ...] = (
              "each of two doors takes all files for itself", "connections_most",
              "shared // (FILES_EACH * doors)", "shared // FILES_EACH"),
     _seen_by(FLOODS + "test_with_too_few_files_no_node_starts", "any-number-of-files",
-             "a node starts with files for its store alone", "allow_files",
-             "    if allowed < FILES_MIN:\n", "    if False:\n"),
+             "a node starts with files for its store alone", "files.take",
+             "    if allowed < least:\n", "    if False:\n"),
     _seen_by(FLOODS + "test_its_own_size_is_known_when_there_are_no_more_files", "size-by-a-new-file",
              "who watches connections fails when files are few", "peeking.own_bytes",
              "_sizes_of(os.getpid())", "_sizes_of.__wrapped__(os.getpid())"),
@@ -360,6 +360,6 @@ MUTANTS: tuple[Mutant, ...] = (
              "            self._transport.mark_peer(origin, envelope.sender)\n",
              "            pass\n"),
     _seen_by(CONNECTIONS + "test_a_process_takes_the_files_that_it_may_have", "files-left",
-             "a node has no more connections than its shell allows files", "allow_files",
+             "a node has no more connections than its shell allows files", "files.take",
              "    if soft < allowed:\n", "    if False:\n"),
 )
