@@ -34,8 +34,10 @@ class Limits:
     """The longest that a claim, or a reader that follows a log, may wait in one request."""
     failures_per_s: float = 5.0
     """Wrong tokens of one address that are answered 401; more are told 429."""
+    connections: int = 2_000
+    """Open at once, or fewer where there are few files. One address may have as many as are free."""
     header_s: int = 5
-    """A connection that has not sent a whole request head by then is closed."""
+    """A connection that has not sent a whole request head by then is closed; nor may TLS take longer to begin."""
     header_bytes: int = 16 << 10
     """A request line and its headers; beyond it 431."""
     body_s: float = 30.0

@@ -27,6 +27,7 @@ import ssl
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from skuld_py.exposition import exposed
 from skuld_py.gateway.access import Tokens
 from skuld_py.gateway.application import Gateway
 from skuld_py.gateway.limits import Limits
+from skuld_py.gateway.listener import Crowd, Listener, allowed_connections
 from skuld_py.gateway.problems import Problem, refusal
 from skuld_py.keys.files import check_private
 
@@ -133,22 +135,43 @@ def _bracketed(host: str) -> str:
 def _listener(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+        bound = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise Refused("port_in_use", f"port: cannot listen at {settings.host}:{settings.port}:"
                       f" {error.strerror or error}; stop who listens there, or choose another --port",
                       field="port") from error
+    return Listener(bound, Crowd(allowed_connections(settings.limits), is_shared=settings.is_behind_proxy))
 
 
 def _configuration(settings: Settings, gateway: Gateway) -> uvicorn.Config:
     limits = settings.limits
-    return uvicorn.Config(
+    return _Configuration(
         gateway.application(), http=_Protocol, ws="none", loop="asyncio", lifespan="off", log_config=None,
         access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
         h11_max_incomplete_event_size=limits.header_bytes, timeout_keep_alive=limits.header_s,
         timeout_graceful_shutdown=limits.stop_s,
         ssl_certfile=None if settings.certificate is None else str(settings.certificate),
         ssl_keyfile=None if settings.key is None else str(settings.key))
+
+
+class _Configuration(uvicorn.Config):
+    """Has TLS begin in as much time as a request may take to come; asyncio gives it a minute."""
+
+    def get_loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop]:
+        return partial(_Loop, self.timeout_keep_alive)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop whose servers wait for so many seconds for TLS to begin."""
+
+    def __init__(self, handshake_s: float) -> None:
+        super().__init__()
+        self._handshake_s = handshake_s
+
+    async def create_server(self, *arguments: Any, **options: Any) -> asyncio.Server:
+        if options.get("ssl") is not None:
+            options["ssl_handshake_timeout"] = self._handshake_s
+        return await super().create_server(*arguments, **options)
 
 
 class _Server(uvicorn.Server):

@@ -25,14 +25,19 @@ many bytes between the two counts is cut, and libzmq drops what it kept. The bou
   before it hears of the end. What is left: a connection that was heard and keeps below ``SLACK_BYTES`` in flight
   may send these as empty frames, and counts for little;
 * a message of too many frames, which the transport sees first: its connection is cut (``cut_off``);
-* there are ``CONNECTIONS_MAX``, or half as many as the process may have files. Beyond it one is cut for each that
-  comes: the oldest of those that have said nothing, if they are many, or else the client that has been silent for
-  longest. Nodes are not clients: of each that the cluster knows, the connection that spoke last in its name stays.
+* there are ``CONNECTIONS_MAX``, or fewer as the process has few files (``files``). Beyond it one is cut for each
+  that has come since the last look: the oldest of those that have said nothing, if they are many, or else the
+  client that has been silent for longest. Nodes are not clients: of each that the cluster knows, the connection
+  that spoke last in its name stays. What is cut has its file until libzmq closes it. So while a quarter more are
+  open than may stand, the gate is shut: nobody new is let in (``gate``).
 
 They are looked at every ``TICK_S``, or as often as ``SHARE`` allows while there is memory left; what can be
 brought in that time is added to each bound. While more than half of the memory is left, a tick is ``CALM_TICK_S``:
 the half is not filled in that time. What was acknowledged are answers and libzmq's own heartbeats alike, so
 whenever more is acknowledged than was handed over, the rest is taken for those.
+
+libzmq stops, and the node with it, when nobody hears its news. So what fails here ends the node (``threads``), and
+the rest of the news is heard until the socket is closed.
 
 A connection is named by its file's number, which libzmq tells and may use again: nothing is done to one unless it
 is still the same socket, by the kernel's cookie. Rejected: a proxy in front, which copies every byte and cannot
@@ -47,20 +52,21 @@ import contextlib
 import itertools
 import logging
 import math
-import resource
-import threading
+import struct
 import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import attrs
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from skuld_py.config import FAREWELL_PROTOCOL, PROTOCOL_VERSION
 from skuld_py.runtime import peeking
+from skuld_py.runtime.digest import Digest
+from skuld_py.runtime.files import connections_most
+from skuld_py.runtime.gate import Gate
+from skuld_py.runtime.threads import Helpers
 
-CONNECTIONS_MAX = 2_000
 MEMORY_BYTES = 512 << 20
 TICK_S = 0.06
 CALM_TICK_S = 0.15
@@ -84,10 +90,17 @@ SLACK_BYTES = 1 << 20
 """For what is under way between the kernel's counts, libzmq's buffers and ours."""
 HEARTBEAT_BYTES_S = 20
 """Heartbeats are brought and never received; libzmq's are 16 bytes a second."""
+TOLD_S = 10.0
+"""How often connections that are cut for one reason are told of: more are counted."""
 NO_FILE = -1
-FILES_EACH = 2
-"""Files that the process may have, for each connection: there are others."""
+NEWS_MAX = 64
+"""News taken before connections are counted: a flood of them must not put that off."""
+BRIM = 4
+"""The gate is shut while one in this many more than may stand are open."""
 _ACCEPTED, _GONE = zmq.EVENT_ACCEPTED, (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED)
+_NEWS = (zmq.EVENT_LISTENING | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED
+         | zmq.EVENT_MONITOR_STOPPED)
+_EVENT = struct.Struct("=Hi")
 
 _log = logging.getLogger(__name__)
 
@@ -145,29 +158,41 @@ class Counters:
     too_many: int = 0
 
 
-class Connections:
-    """The connections of a listening socket. ``envelope_bytes``: the largest message; ``queue``: how many may
-    wait."""
+def news_of(router: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
+    """Where libzmq tells of a socket's connections, which is asked for before it listens. libzmq waits when a
+    thousand news were not heard."""
+    place = f"inproc://news-{int(router.getsockopt(zmq.FD))}"
+    router.monitor(place, int(_NEWS))
+    news: zmq.Socket[bytes] = router.context.socket(zmq.PAIR)
+    news.linger, news.rcvhwm = 0, 1
+    news.connect(place)
+    return news
 
-    def __init__(self, router: zmq.Socket[bytes], port: int, envelope_bytes: int, queue: int,
-                 memory_bytes: int = MEMORY_BYTES) -> None:
+
+class Connections:
+    """The connections of a listening socket, of which ``news`` tells. ``envelope_bytes``: the largest message;
+    ``queue``: how many may wait. ``doors``: how many sockets share this process's files."""
+
+    def __init__(self, router: zmq.Socket[bytes], news: zmq.Socket[bytes], port: int, envelope_bytes: int,
+                 queue: int, doors: int, helpers: Helpers) -> None:
         self.cut = Counters()
         self.stranger_bytes = 2 * envelope_bytes + SLACK_BYTES
         self.known_bytes = (queue + 1) * envelope_bytes + SLACK_BYTES
-        self.most = min(CONNECTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)
-        self._memory_bytes = memory_bytes
+        self.most = connections_most(doors)
+        self._memory_bytes = MEMORY_BYTES
         self._port = port
         self._open: dict[int, Connection] = {}
         self._clients: dict[bytes, Connection] = {}
         self._peers: dict[str, Connection] = {}
         self._moments = itertools.count(1)
-        self._looked_s, self._cost_s, self._size = 0.0, 0.0, 0
+        self._looked_s, self._cost_s, self._size = 0.0, 0.0, peeking.own_bytes()
         self._give_back_s, self._gave_back_s, self._freed = math.inf, -math.inf, 0
         self._router = router
-        self._events = router.get_monitor_socket()
-        self._sources: list[tuple[Any, int]] = [(self._events, int(zmq.POLLIN))]
-        self._thread = threading.Thread(target=self._watch, name="skuld-connections", daemon=True)
-        self._thread.start()
+        self._news = news
+        self._sources: list[tuple[Any, int]] = [(news, int(zmq.POLLIN))]
+        self._gate: Gate | None = None
+        self._digest = Digest(_log, TOLD_S)
+        self._thread = helpers.start(f"skuld-connections-{port}", self._watch, self._hear_out)
 
     # -- the transport's thread ------------------------------------------------------------------
 
@@ -247,7 +272,7 @@ class Connections:
         connection = self._clients.get(client)
         if connection is not None and not connection.is_cut:
             self.cut.too_long += 1
-            self._end(connection, why)
+            self._end(connection, "too long", why)
 
     def give_back_soon(self) -> None:
         """Give memory back soon: much was freed, or will be."""
@@ -261,29 +286,48 @@ class Connections:
     # -- the thread ------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        with contextlib.closing(self._events):
-            while self._heed():
-                now_s = time.monotonic()
-                size = peeking.own_bytes()
-                if (now_s - self._looked_s >= SHARE * self._cost_s or size - self._size >= GROWTH_BYTES
-                        or size > self._memory_bytes):
-                    self._look(now_s, size)
+        while self._heed():
+            now_s = time.monotonic()
+            size = peeking.own_bytes()
+            if (now_s - self._looked_s >= SHARE * self._cost_s or size - self._size >= GROWTH_BYTES
+                    or size > self._memory_bytes):
+                self._look(now_s, size)
+        self._digest.close()
+        self._news.close()
+
+    def _hear_out(self) -> None:
+        """Hear the news to their end, and heed none."""
+        with contextlib.closing(self._news):
+            while self._next()[0] != zmq.EVENT_MONITOR_STOPPED:
+                pass
+
+    def _next(self) -> tuple[int, int]:
+        """The next news, which is waited for: what has happened, and to which file."""
+        event, number = _EVENT.unpack(self._news.recv_multipart()[0])
+        return event, number
 
     def _heed(self) -> bool:
-        """Take the news, waiting up to a tick for some; false when there will be no more."""
-        pause_ms = -1
+        """Take some of the news, waiting up to a tick for them; false when there will be no more."""
+        now_s = time.monotonic()
+        self._digest.look(now_s)
+        pause_ms = self._digest.pause_ms(now_s)
         if self._open or self._give_back_s < math.inf:
             pause_ms = int(1_000 * (TICK_S if 2 * self._size > self._memory_bytes else CALM_TICK_S))
-        while zmq.zmq_poll(self._sources, pause_ms):
-            news = recv_monitor_message(self._events)
-            event, number = int(news["event"]), int(news["value"])
+        for _ in range(NEWS_MAX):
+            if not zmq.zmq_poll(self._sources, pause_ms):
+                break
+            event, number = self._next()
             if event == zmq.EVENT_MONITOR_STOPPED:
                 return False
-            if event == _ACCEPTED and self._adopt(number) is not None:
-                self._make_room()
+            if event == zmq.EVENT_LISTENING:
+                self._gate = Gate(number)
+            elif event == _ACCEPTED:
+                self._adopt(number)
             elif event in _GONE:
                 self._note_gone(number)
             pause_ms = 0
+        self._make_room()
+        self._mind_the_gate()
         return True
 
     def _adopt(self, number: int) -> Connection | None:
@@ -312,17 +356,26 @@ class Connections:
         _forget(self._peers, connection.peer, connection)
 
     def _make_room(self) -> None:
-        """Cut one when there are too many."""
-        standing = [connection for connection in list(self._open.values()) if not connection.is_cut]
-        if len(standing) <= self.most:
+        """Cut as many as are too many, those that were silent for longest."""
+        if len(self._open) <= self.most:
             return
+        standing = [connection for connection in list(self._open.values()) if not connection.is_cut]
+        excess = max(0, len(standing) - self.most)
         strangers = [each for each in standing if not each.is_known]
         clients = [each for each in standing if each.is_known and self._peers.get(each.peer) is not each]
-        many = max(1, self.most // STRANGERS)
-        leaving = strangers if len(strangers) > many or not clients else clients
-        if leaving:
-            self.cut.too_many += 1
-            self._end(min(leaving, key=lambda each: each.heard), f"there are more than {self.most}")
+        for each in (strangers, clients):
+            each.sort(key=lambda connection: connection.heard)
+        first = min(excess, max(0, len(strangers) - max(1, self.most // STRANGERS)))
+        for leaving in [*strangers[:first], *clients, *strangers[first:]][:excess]:
+            if self._end(leaving, "too many", f"there are more than {self.most}"):
+                self.cut.too_many += 1
+
+    def _mind_the_gate(self) -> None:
+        """Let nobody in while too many are open, and until those that were cut have gone."""
+        if self._gate is not None and len(self._open) > self.most + self.most // BRIM:
+            self._gate.bar()
+        elif self._gate is not None and len(self._open) <= self.most:
+            self._gate.unbar()
 
     def _look(self, now_s: float, size: int) -> None:
         held: dict[int, int] = {}
@@ -357,10 +410,11 @@ class Connections:
         """Cut it if it breaks a bound of its own; whether it is cut."""
         if brought > (self.known_bytes if connection.is_known else self.stranger_bytes):
             self.cut.greedy += 1
-            self._end(connection, f"it has brought {brought} bytes that make no message")
+            self._end(connection, "greedy", f"it has brought {brought} bytes that make no message")
         elif now_s - connection.moved_s > DEAF_S:
             self.cut.deaf += 1
-            self._end(connection, f"it has taken nothing of {connection.untaken} bytes for {DEAF_S:g} s")
+            self._end(connection, "deaf",
+                      f"it has taken nothing of {connection.untaken} bytes for {DEAF_S:g} s")
         return connection.is_cut
 
     def _end_greediest(self, held: Mapping[int, int], size: int) -> None:
@@ -373,17 +427,18 @@ class Connections:
             if connection is not None:
                 self.cut.for_memory += 1
                 found += held[number]
-                self._end(connection, f"this process has {size} bytes, up to {held[number]} of them for what it"
-                          f" has brought; {connection.untaken} bytes it has not taken")
+                self._end(connection, "for memory", f"this process has {size} bytes, up to {held[number]} of them"
+                          f" for what it has brought; {connection.untaken} bytes it has not taken")
         self._freed += min(found, excess + SPARE_BYTES)
 
-    def _end(self, connection: Connection, why: str) -> None:
-        if connection.is_cut:
-            return
+    def _end(self, connection: Connection, kind: str, why: str) -> bool:
+        """Cut it, unless it is gone or was cut before; whether it is cut now."""
+        if connection.is_cut or not peeking.end(connection.number, connection.cookie):
+            return False
         connection.is_cut = True
-        if peeking.end(connection.number, connection.cookie):
-            _log.warning("a connection to port %d was cut: %s", self._port, why)
+        self._digest.note(kind, f"a connection to port {self._port} was cut: {why}", time.monotonic())
         self.give_back_soon()
+        return True
 
 
 def _weight(connection: Connection, brought: int) -> int:
@@ -397,13 +452,3 @@ def _weight(connection: Connection, brought: int) -> int:
 def _forget(known: dict[Key, Connection], key: Key, connection: Connection) -> None:
     if known.get(key) is connection:
         del known[key]
-
-
-def allow_files() -> None:
-    """Raise the limit of open files to what ``CONNECTIONS_MAX`` connections need, as far as allowed."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES_EACH * CONNECTIONS_MAX
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

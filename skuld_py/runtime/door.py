@@ -24,6 +24,7 @@ import zmq
 
 from skuld_py.config import Limits
 from skuld_py.runtime.connections import NO_FILE, Connections
+from skuld_py.runtime.threads import Helpers
 from skuld_py.wire import multipart
 from skuld_py.wire.codec import FRAMES_MAX
 
@@ -68,12 +69,14 @@ class Arrival(NamedTuple):
 
 
 class Door:
-    """A bound ROUTER. ``is_keyed``: its connections have shown keys."""
+    """A bound ROUTER, with the news of its connections. ``is_keyed``: they have shown keys. ``doors``: how many
+    there are."""
 
-    def __init__(self, router: zmq.Socket[bytes], port: int, limits: Limits, *, is_keyed: bool = False) -> None:
+    def __init__(self, router: zmq.Socket[bytes], news: zmq.Socket[bytes], port: int, limits: Limits,
+                 helpers: Helpers, *, is_keyed: bool = False, doors: int = 1) -> None:
         self.router = router
         self.port = port
-        self.connections = Connections(router, port, limits.message_bytes, _ARRIVED)
+        self.connections = Connections(router, news, port, limits.message_bytes, _ARRIVED, doors, helpers)
         self.malformed = 0
         self._is_keyed = is_keyed
         self._is_amid = False

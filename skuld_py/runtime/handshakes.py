@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,14 +23,15 @@ from typing import Any
 import zmq
 from zmq.utils import z85
 
+from skuld_py.runtime.digest import Digest
 from skuld_py.runtime.keyring import Keyring
+from skuld_py.runtime.threads import Helpers
 
 ENDPOINT = "inproc://zeromq.zap.01"
 CLIENTS, PEERS = "clients", "peers"
 """Domains."""
-_NAMED_S = 60.0
-"""How seldom one key's refusal is logged again."""
-_NAMED_MAX = 1_000
+TOLD_S = 60.0
+"""How often refusals are told of: of each key that the roster knows, and of all others together at each door."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,18 +44,17 @@ def wall_ms() -> int:
 class Handshakes:
     """Answers libzmq for the sockets of ``context``, in a thread of its own."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring,
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring, helpers: Helpers,
                  now_ms: Callable[[], int] = wall_ms) -> None:
         self.denied = 0
         self._keyring = keyring
         self._now_ms = now_ms
-        self._named: dict[tuple[str, str], float] = {}
+        self._digest = Digest(_log, TOLD_S)
         self._socket = context.socket(zmq.REP)
         self._socket.linger = 0
         self._socket.bind(ENDPOINT)
         self._bell = os.pipe()
-        self._thread = threading.Thread(target=self._serve, name="skuld-handshakes", daemon=True)
-        self._thread.start()
+        self._thread = helpers.start("skuld-handshakes", self._serve)
 
     def close(self) -> None:
         """End the thread and its socket, before the context: no other thread may touch that socket."""
@@ -67,8 +66,14 @@ class Handshakes:
     def _serve(self) -> None:
         sources: list[tuple[Any, int]] = [(self._socket, int(zmq.POLLIN)), (self._bell[0], int(zmq.POLLIN))]
         with contextlib.closing(self._socket):
-            while all(source is self._socket for source, _ in zmq.zmq_poll(sources, -1)):
-                self._socket.send_multipart(self._answer(self._socket.recv_multipart()))
+            ready: list[Any] = []
+            while self._bell[0] not in ready:
+                if ready:
+                    self._socket.send_multipart(self._answer(self._socket.recv_multipart()))
+                self._digest.look(time.monotonic())
+                pause_ms = self._digest.pause_ms(time.monotonic())
+                ready = [source for source, _ in zmq.zmq_poll(sources, pause_ms)]
+            self._digest.close()
 
     def _answer(self, request: list[bytes]) -> list[bytes]:
         version, number = request[0], request[1] if len(request) > 1 else b""
@@ -90,15 +95,11 @@ class Handshakes:
         return owner is not None and owner.is_node == (domain == PEERS)
 
     def _name(self, domain: str, address: str, public: str) -> None:
-        """Log a refusal, of one key from one address once in a while."""
-        now_s = time.monotonic()
-        if now_s - self._named.get((public, address), -_NAMED_S) < _NAMED_S:
-            return
-        if len(self._named) >= _NAMED_MAX:
-            self._named.clear()
-        self._named[public, address] = now_s
-        known = self._keyring.roster.by_key.get(public)
-        whose = f" (of {known.name})" if known is not None else " (revoked)" * (
-            public in self._keyring.roster.revoked)
-        _log.warning("key %s%s from %s was refused at the door of %s; 'skuld keys list' shows those that are"
-                     " authorised", public or "that is none", whose, address, domain)
+        """Log a refusal. A key that the roster knows is a kind of its own, for its owner has proved it; of others
+        a stranger makes as many as he likes."""
+        roster = self._keyring.roster
+        known, is_revoked = roster.by_key.get(public), public in roster.revoked
+        whose = f" (of {known.name})" if known is not None else " (revoked)" * is_revoked
+        self._digest.note(public if whose else f"strangers to {domain}", f"key {public or 'that is none'}{whose}"
+                          f" from {address} was refused at the door of {domain}; 'skuld keys list' shows those"
+                          " that are authorised", time.monotonic())

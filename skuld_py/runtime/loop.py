@@ -66,6 +66,7 @@ from skuld_py.runtime.handshakes import wall_ms
 from skuld_py.runtime.histogram import Histogram
 from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.lmdb_store import StoreFailed
+from skuld_py.runtime.threads import HelperFailed
 from skuld_py.runtime.transport import Address, Transport
 from skuld_py.runtime.zookeeper.registry import RegistryEffect
 from skuld_py.wire.codec import Envelope, MalformedRequest, UnknownProtocol, check_role, decode
@@ -189,7 +190,7 @@ class Loop:
                 self.turn()
         except Corrupt:
             raise
-        except (StoreFailed, Refused) as problem:
+        except (StoreFailed, HelperFailed, Refused) as problem:
             _log.error("the node ends: %s", problem.message)
             raise
         except Exception:

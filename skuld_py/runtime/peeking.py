@@ -1,7 +1,7 @@
 """What the kernel says of a socket that libzmq owns, and of this process; and the end of such a socket.
 
 A socket is named by its file's number and its cookie: a number is used again, a cookie never. Nothing here keeps a
-file open. Only ``end`` changes a socket: it shuts it down, and drops what was not read.
+socket open. Only ``end`` changes a socket: it shuts it down, and drops what was not read.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import functools
 import os
 import resource
 import socket
@@ -36,7 +37,7 @@ class Flow:
 
 def cookie_of(number: int, port: int) -> bytes | None:
     """What tells this socket from all others; None when it is not one of this port any more."""
-    with contextlib.suppress(OSError, IndexError), _borrowed(number) as found:
+    with contextlib.suppress(OSError, IndexError), borrowed(number) as found:
         if found.getsockname()[1] == port:
             return _cookie(found)
     return None
@@ -44,7 +45,7 @@ def cookie_of(number: int, port: int) -> bytes | None:
 
 def flow_of(number: int, cookie: bytes) -> Flow | None:
     """What has gone through a socket; None when it is gone."""
-    with contextlib.suppress(OSError), _borrowed(number) as found:
+    with contextlib.suppress(OSError), borrowed(number) as found:
         if _cookie(found) == cookie:
             told = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
             unread = int.from_bytes(fcntl.ioctl(number, termios.FIONREAD, bytes(4)), sys.byteorder)
@@ -79,12 +80,15 @@ def _drop_unread(ended: socket.socket) -> None:
 
 def own_bytes() -> int:
     """What this process has for itself: not what it reads of mapped files."""
-    file = os.open("/proc/self/statm", os.O_RDONLY)  # a file object would cost three times as much
-    try:
-        _, resident, shared, _ = os.read(file, 256).split(b" ", 3)
-    finally:
-        os.close(file)
+    _, resident, shared, _ = os.pread(_sizes_of(os.getpid()), 256, 0).split(b" ", 3)
     return (int(resident) - int(shared)) * _PAGE_BYTES
+
+
+@functools.cache
+def _sizes_of(process: int) -> int:
+    """The file in which the kernel says how large this process is; it stays open, for one asks when files are few
+    just as well."""
+    return os.open(f"/proc/{process}/statm", os.O_RDONLY)
 
 
 def give_back() -> None:
@@ -98,7 +102,7 @@ def _cookie(found: socket.socket) -> bytes:
 
 
 @contextlib.contextmanager
-def _borrowed(number: int) -> Iterator[socket.socket]:
+def borrowed(number: int) -> Iterator[socket.socket]:
     """A socket that libzmq owns, and closes."""
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, number)
     try:

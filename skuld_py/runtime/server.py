@@ -65,13 +65,13 @@ from skuld_py.runtime.addresses import advertised, check_address, listening
 from skuld_py.runtime.agreement import check_expected, check_format, remember
 from skuld_py.runtime.chronicle import Chronicle
 from skuld_py.runtime.clock import Clock
-from skuld_py.runtime.connections import allow_files
+from skuld_py.runtime.files import allow_files
 from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
 from skuld_py.runtime.loop import Loop
 from skuld_py.runtime.metrics import NodeMetrics
 from skuld_py.runtime.node_keys import open_keyring, take_place
-from skuld_py.runtime.transport import Transport
+from skuld_py.runtime.transport import Transport, doors_of
 from skuld_py.runtime.wrong_time import time_source
 from skuld_py.runtime.zookeeper.clusters import read_names, read_parameters, read_registration
 from skuld_py.runtime.zookeeper.registry import Registry
@@ -112,7 +112,7 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
     parameters = read_parameters(hosts, cluster)
     check_expected(parameters, expected or {})
     check_timing(timing, parameters.skew_ms)
-    allow_files()
+    allow_files(doors_of(key is not None))
     with ExitStack() as held:
         store = LmdbStore(data)
         held.callback(store.close)

@@ -9,6 +9,7 @@ Invariants:
   sender. With keys each message names the key of its connection, which libzmq has proved; peers have a ROUTER and
   a port of their own, at which only nodes' keys are let in (``handshakes``), and a peer is dialled where its key's
   row in the roster says, and must show that key.
+* No thread of it ends unseen: ``wait`` raises what it has failed by (``threads``).
 * A node that stops says farewell to its clients, and answers what they sent before they heard it: so nothing is
   lost unread when the sockets close.
 * No call blocks and none raises for a peer's sake. What cannot be handed over at once (not connected, a full
@@ -45,9 +46,11 @@ from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Refused
 from skuld_py.model.messages import Failed, Message
 from skuld_py.runtime.addresses import endpoint, is_ipv6, listening
+from skuld_py.runtime.connections import news_of
 from skuld_py.runtime.door import Arrival, Door, Portion
 from skuld_py.runtime.handshakes import CLIENTS, PEERS, Handshakes
 from skuld_py.runtime.keyring import Keyring
+from skuld_py.runtime.threads import Helpers
 from skuld_py.wire import multipart
 from skuld_py.wire.envelopes import envelopes
 
@@ -98,7 +101,11 @@ class Transport:
         self._listening = listening(host, port, peer_port, is_keyed=keyring is not None)
         self._keyring = keyring
         self._context = zmq.Context()
-        self._handshakes = None if keyring is None else Handshakes(self._context, keyring)
+        self._awake, self._waker = os.pipe()
+        os.set_blocking(self._awake, False)
+        os.set_blocking(self._waker, False)
+        self._helpers = Helpers(self.wake)
+        self._handshakes = None if keyring is None else Handshakes(self._context, keyring, self._helpers)
         try:
             self.clients = self._bind(port, CLIENTS)
             self.peers = self.clients if keyring is None else self._bind(peer_port, PEERS)
@@ -109,9 +116,6 @@ class Transport:
         self.connections = self.clients.connections
         self._dealers: dict[str, zmq.Socket[bytes]] = {}
         self._addresses: dict[str, tuple[str, int, str]] = {}
-        self._awake, self._waker = os.pipe()
-        os.set_blocking(self._awake, False)
-        os.set_blocking(self._waker, False)
         self._doors = [self.peers, self.clients] if self.peers is not self.clients else [self.clients]
         self._sources: list[tuple[Any, int]] = [
             *((door.router, int(zmq.POLLIN)) for door in self._doors), (self._awake, int(zmq.POLLIN))]
@@ -127,17 +131,21 @@ class Transport:
             router.curve_server = True
             router.curve_secretkey = (keyring.cluster if domain == CLIENTS else keyring.me).secret.encode()
         router.setsockopt(zmq.IPV6, is_ipv6(self._listening.address))
+        news = news_of(router)
         try:
             router.bind(endpoint(self._listening.address, port))
         except zmq.ZMQError as problem:
             raise _bind_refusal(self._listening.host, port, problem) from problem
         bound = int(router.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
-        return Door(router, bound, self.limits, is_keyed=keyring is not None)
+        return Door(router, news, bound, self.limits, self._helpers, is_keyed=keyring is not None,
+                    doors=doors_of(keyring is not None))
 
     def _end(self) -> None:
         if self._handshakes is not None:
             self._handshakes.close()
         self._context.destroy(linger=0)
+        os.close(self._awake)
+        os.close(self._waker)
 
     def close(self) -> None:
         """Close all sockets and forget what is queued; closing twice does nothing. What a client takes has left by
@@ -147,8 +155,6 @@ class Transport:
         for door in self._doors:
             door.close()
         self._end()
-        os.close(self._awake)
-        os.close(self._waker)
 
     def set_peers(self, peers: Mapping[str, Address]) -> None:
         """Connect to exactly these, and never to this node; a connection whose address stays is left alone. With
@@ -224,10 +230,12 @@ class Transport:
         self.peers.connections.mark_peer(client, name)
 
     def wait(self, timeout_ms: int | None) -> None:
-        """Until something can be received, or ``wake`` was called, or the time is over (None: never)."""
+        """Until something can be received, or ``wake`` was called, or the time is over (None: never); raises
+        ``HelperFailed`` when this transport can do nothing more."""
         for source, _ in zmq.zmq_poll(self._sources, -1 if timeout_ms is None else timeout_ms):
             if source == self._awake:
                 os.read(self._awake, 4096)
+        self._helpers.check()
 
     def wake(self) -> None:
         """End the present or next ``wait``. A full pipe wakes it anyway; with a closed one there is nothing to
@@ -266,6 +274,11 @@ class Transport:
                 (zmq.RECONNECT_IVL, _RECONNECT_MS), (zmq.RECONNECT_IVL_MAX, _RECONNECT_MS_MAX)):
             opened.setsockopt(option, number)
         return opened
+
+
+def doors_of(is_keyed: bool) -> int:
+    """How many sockets a node listens at: with keys, one for clients and one for peers."""
+    return 2 if is_keyed else 1
 
 
 def _bind_refusal(host: str, port: int, problem: zmq.ZMQError) -> Refused:

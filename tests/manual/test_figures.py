@@ -19,7 +19,7 @@ from skuld_py.node import client_door
 from skuld_py.node.reads import ends, listing
 from skuld_py.node.schedules import ticks
 from skuld_py.node.writes import tasks
-from skuld_py.runtime import connections
+from skuld_py.runtime import connections, files
 from skuld_py.wire.codec import FRAMES_MAX
 
 LIMITS, TIMING = DEFAULT_LIMITS, DEFAULT_TIMING
@@ -58,11 +58,14 @@ GUARANTEES = {
     "a lost word of an end": "a lost message costs up to five seconds",
     "a page": f"after {LIMITS.page_rows:,} tasks, {LIMITS.page_bytes >> 20} MiB, or {listing.SCAN_ROWS:,} records",
     "pages at a time": f"has {LIMITS.listings} such pages asked for at a time, {LIMITS.listings_each} over one",
-    "many connections": f"Over {connections.CONNECTIONS_MAX:,} connections",
+    "many connections": f"Over {files.CONNECTIONS_MAX:,} connections",
     "what is little": f"less than {connections.SLACK_BYTES >> 20} MiB of it waits",
     "frames of nothing": f"As frames of nothing that is {connections.FRAME_FACTOR} MiB",
     "frames": f"a message of more than {FRAMES_MAX:,} frames",
-    "files": f"fewer than {connections.FILES_EACH * connections.CONNECTIONS_MAX:,} files",
+    "files": f"It takes {files.FILES_WANTED:,} files for {files.CONNECTIONS_MAX:,} connections",
+    "files of one port": f"({files.OWN_FILES + files.FILES_EACH * files.CONNECTIONS_MAX:,} for one port)",
+    "few files": f"{(1_024 - files.OWN_FILES) // (2 * files.FILES_EACH)} at each port of 1,024 files",
+    "too few files": f"fewer than {files.FILES_MIN} it does not start",
     "one call": f"a call of more than {LIMITS.batch_tasks:,} tasks",
     "a payload": f"A payload has at most {LIMITS.payload_bytes >> 20} MiB",
     "a result": f"have at most {LIMITS.entry_bytes >> 10} KiB each",
@@ -113,5 +116,5 @@ def test_what_the_other_pages_say() -> None:
     assert f"with {PARTITIONS_MAX:,} partitions" in page("speed.md")
     assert default_of("cluster rules", "--grace") == "24h" and "After a day (`--grace`)" in page("operating.md")
     assert default_of("node", "--session") == "4s" and "with sessions of 4 s" in page("speed.md")
-    assert f"{connections.CONNECTIONS_MAX:,}. Connect anew" in (
+    assert f"{files.CONNECTIONS_MAX:,}. Connect anew" in (
         written.TOP / "skuld_py" / "wire" / "protocol.txt").read_text(encoding="utf-8")

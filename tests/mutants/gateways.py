@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
+LISTENER = "tests/gateway/test_listener.py::"
 GATES = "tests/gateway/test_gates.py::"
 JSON = "tests/gateway/test_strict_json.py::"
 ACCESS = "tests/gateway/test_access.py::"
@@ -124,6 +125,20 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(GATES + "test_a_gateway_that_cannot_start_says_why", "gateway-proxies-not-believed",
              "a gateway behind a proxy that has TLS must have TLS itself", "server._check_host",
              " and not settings.is_behind_proxy:\n", ":\n"),
+    _seen_by(LISTENER + "test_one_address_has_no_more_than_are_free", "gateway-one-address-for-all",
+             "one address takes all connections of a gateway", "Crowd.enter",
+             " or (not self._is_shared and self._counts[address] >= free)", ""),
+    _seen_by(LISTENER + "test_there_are_no_more_than_are_allowed_whoever_comes", "gateway-connections-without-end",
+             "a gateway takes connections until there are no more files", "Crowd.enter", "free <= 0 or ", ""),
+    _seen_by(LISTENER + "test_who_is_beyond_is_closed_and_who_leaves_makes_room", "gateway-places-lost",
+             "a connection that is closed has its place for ever", "_Accepted.close",
+             "            self._crowd.leave(self._place)\n", ""),
+    _seen_by(LISTENER + "test_one_machine_has_many_addresses_of_ipv6", "gateway-addresses-by-the-million",
+             "a machine has as many connections as it has IPv6 addresses", "listener._address", "64), strict",
+             "128), strict"),
+    _seen_by(LISTENER + "test_tls_that_does_not_begin_is_given_up", "gateway-handshakes-for-a-minute",
+             "who does not begin with TLS has its connection for a minute", "_Loop.create_server",
+             'if options.get("ssl") is not None:', "if False:"),
     _seen_by(GATES + "test_a_gateway_that_cannot_start_says_why", "gateway-open-behind-proxy",
              "behind a proxy no tokens are wanted", "server._check_host",
              "    if settings.tokens is None:\n",

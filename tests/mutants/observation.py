@@ -10,6 +10,7 @@ METRICS = "tests/runtime/test_metrics.py::"
 JOURNAL = "tests/gateway/test_journal.py::"
 TRACING = "tests/worker/test_tracing.py::"
 LOGS = "tests/cli/test_logs.py::"
+DIGEST = "tests/runtime/test_digest.py::"
 
 
 def told(name: str, rule: str, place: str, old: str, new: str, test: str) -> Mutant:
@@ -75,6 +76,15 @@ MUTANTS: tuple[Mutant, ...] = (
     told("trace-in-a-named-task", "the same task enqueued in another span is another one", "Enqueueing.enqueue",
          "headers if is_named else traced(headers)", "traced(headers)",
          TRACING + "test_a_task_enqueued_in_a_span_has_it_and_one_with_a_chosen_id_has_not"),
+    told("strangers-write-the-log", "each of many like events is a line", "Digest.note",
+         "if known.count or now_s < known.next_s:", "if False:",
+         DIGEST + "test_like_events_are_one_line_at_once_and_one_for_each_pause"),
+    told("digest-forgets", "what was not told by the end is never told", "Digest.close",
+         "        self.look(math.inf)\n", "        pass\n",
+         DIGEST + "test_a_node_counts_the_connections_that_it_cuts"),
+    told("line-for-each-made-up-key", "each key that a stranger makes up is a line", "Handshakes._name",
+         'public if whose else f"strangers to {domain}"', "public",
+         DIGEST + "test_keys_of_a_stranger_s_own_making_are_told_together"),
     told("nodes-silent-by-default", "a node says nothing unless asked", "logs.log_options",
          'default="info"', 'default="warning"',
          LOGS + "test_what_a_node_says_of_itself_is_shown_unless_asked_otherwise"),

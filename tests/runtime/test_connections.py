@@ -19,7 +19,7 @@ from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.model import columns
 from skuld_py.model.columns import Column
 from skuld_py.model.messages import Got, Greet, TaskRow
-from skuld_py.runtime import connections, peeking, transport
+from skuld_py.runtime import connections, files, peeking, transport
 from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.transport import Transport
 from skuld_py.wire.codec import Envelope, encode
@@ -425,14 +425,14 @@ def test_who_cannot_be_counted_is_heard_and_not_answered(node: Transport) -> Non
 
 FILES = """
 import resource, sys
-from skuld_py.runtime import connections
+from skuld_py.runtime import files
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
-connections.allow_files()
+files.allow_files(1)
 soft, now = resource.getrlimit(resource.RLIMIT_NOFILE)
-wanted = 2 * connections.CONNECTIONS_MAX
+wanted = files.OWN_FILES + 2 * files.CONNECTIONS_MAX
 assert now == hard and soft == (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)), (soft, hard)
-connections.allow_files()
+files.allow_files(1)
 assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, now)
 """
 
@@ -477,7 +477,7 @@ def test_a_file_that_is_another_socket_by_now_is_left_alone(node: Transport) -> 
         with socket.create_connection(server.getsockname()) as mine, server.accept()[0] as theirs:
             gone = connections.Connection(mine.fileno(), b"12345678", time.monotonic())
             node.connections._open[mine.fileno()] = gone
-            node.connections._end(gone, "a test")
+            node.connections._end(gone, "greedy", "a test")
             mine.sendall(b"hello")
             assert exactly(theirs, 5) == b"hello"
             node.connections._open[mine.fileno()] = gone
@@ -495,14 +495,14 @@ def test_the_bounds_are_those_that_are_printed() -> None:
     guarantees = " ".join(page.split())
     known, stranger = known - connections.SLACK_BYTES, stranger - connections.SLACK_BYTES
     printed = (f"at most {known >> 20} MiB, {stranger >> 20} MiB before its first message, and so are answers that"
-               f" it has not read; {connections.CONNECTIONS_MAX:,} connections together bring a node to"
+               f" it has not read; {files.CONNECTIONS_MAX:,} connections together bring a node to"
                f" {connections.MEMORY_BYTES >> 20} MiB")
 
     assert printed in guarantees
     assert f"has nothing of them for {connections.DEAF_S:g} s" in guarantees
-    assert f"some {connections.CONNECTIONS_MAX // 4} workers" in guarantees
+    assert f"some {files.CONNECTIONS_MAX // 4} workers" in guarantees
     assert f"looks {1 / connections.TICK_S:.0f} times a second when half of that is taken" in guarantees
-    assert 0 < most <= connections.CONNECTIONS_MAX
+    assert 0 < most <= files.CONNECTIONS_MAX
 
 
 def test_a_newcomer_that_has_the_file_of_one_that_is_gone_is_told_from_it(node: Transport) -> None:

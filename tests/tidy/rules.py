@@ -28,6 +28,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "almanac": frozenset({"errors"}),
     "extras": frozenset({"errors"}),
     "exposition": frozenset({"errors"}),
+    "files": frozenset({"errors"}),
     "crdt": frozenset({"errors", "config"}),
     "model": frozenset({"errors", "config", "crdt"}),
     "wire": _MODEL,
@@ -35,13 +36,17 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "partition": _MODEL,
     "cluster": _MODEL,
     "node": _MODEL | {"partition", "cluster"},
-    "runtime": _NODE | {"wire", "almanac", "keys"},
+    "runtime": _NODE | {"wire", "almanac", "files", "keys"},
     "simulation": _NODE | _CLIENT,
     "embedded": frozenset({"errors", "config", "extras"}),
     "calls": frozenset({"errors", "config"}),
     "client": _MODEL | {"wire", "keys", "calls"},
     "verbs": _CLIENT | {"almanac"},
+<<<<<<< HEAD
     "gateway": _CLIENT | {"verbs", "exposition", "keys"},
+=======
+    "gateway": _CLIENT | {"verbs", "exposition", "files"},
+>>>>>>> mendb
     "worker": _CLIENT | {"embedded", "exposition", "extras"},
     "archive": _CLIENT | {"embedded", "worker"},
     "workflow": _CLIENT | {"embedded", "worker"},
