@@ -42,11 +42,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "calls": frozenset({"errors", "config"}),
     "client": _MODEL | {"wire", "keys", "calls"},
     "verbs": _CLIENT | {"almanac"},
-<<<<<<< HEAD
-    "gateway": _CLIENT | {"verbs", "exposition", "keys"},
-=======
-    "gateway": _CLIENT | {"verbs", "exposition", "files"},
->>>>>>> mendb
+    "gateway": _CLIENT | {"verbs", "exposition", "files", "keys"},
     "worker": _CLIENT | {"embedded", "exposition", "extras"},
     "archive": _CLIENT | {"embedded", "worker"},
     "workflow": _CLIENT | {"embedded", "worker"},
