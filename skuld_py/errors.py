@@ -14,6 +14,9 @@ from __future__ import annotations
 
 Fact = str | int | bytes
 
+KEY_CODES = frozenset({"denied", "key_needed", "wrong_cluster_key"})
+"""Refusals for the key that was shown, or for want of one: asked again, the same is said until somebody acts."""
+
 
 class SkuldError(Exception):
     """Root of the tree: a code, a sentence, and named facts."""

@@ -2,7 +2,8 @@
 
 It marks the node as leaving in the coordination log, as ``cluster remove`` does, and watches until nothing depends
 on the node any more: it owns no partition, votes in none, leads none, and has handed off what it had. Other nodes
-are asked how far that is, for the node's own word ends with it.
+are asked how far that is, for the node's own word ends with it. They are asked once before the node is marked: who
+may not know how far it is does not take it out.
 
 Rejected: stopping the node from here. Whatever started it would start it again. A node that only restarts needs no
 draining: told to stop, it hands over what it leads by itself.
@@ -12,13 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from skuld_py.cli.options import cluster_option, json_option, timeout_option, zookeeper_option
+from skuld_py.cli.options import cluster_option, json_option, key_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import DAY_S, Duration
+from skuld_py.errors import Refused, SkuldError
 
 if TYPE_CHECKING:
     from skuld_py.model.messages import Described
@@ -66,7 +67,8 @@ def left_of(described: Described, node: str) -> Left:
               help="Take it out for good. A node that is only to restart hands over by itself when it stops.")
 @click.option("--limit", "limit_s", type=Duration(most_s=7 * DAY_S), metavar="DURATION", default="1h",
               help="How long to watch until it has handed everything over.")
-@timeout_option("10s", "ZooKeeper's answer")
+@key_option
+@timeout_option("10s", "ZooKeeper's answer, and the nodes'")
 @json_option
 def drain(node: str, cluster: str, hosts: str, out: bool, limit_s: float, timeout_s: float, as_json: bool) -> None:
     """Take NODE (HOST:PORT) out of the cluster, and say when it may be stopped: once it owns and votes nothing.
@@ -79,51 +81,78 @@ def drain(node: str, cluster: str, hosts: str, out: bool, limit_s: float, timeou
     Examples:
       skuld drain 10.0.0.7:13000 --out --cluster skuld
       skuld drain 10.0.0.7:13000 --out --cluster skuld --limit 10m && systemctl stop skuld-node
+      skuld drain 10.0.0.7:13000 --out --cluster prod --cluster-key prod.key --client-key me.key
     """
     from skuld_py.cli.showing import print_event
+    from skuld_py.client.client import Client
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.zookeeper.log_following import set_leaving
 
     check_name("cluster", cluster)
     check_name("NODE", node, WIDE_NAME)
-    set_leaving(hosts, cluster, node, True, timeout_s)
+    others = _others(hosts, cluster, node, timeout_s)
     back = f"'skuld cluster remove {cluster} {node} --back' puts it back"
 
-    def report(left: Left) -> None:
-        print_event(as_json, f"node {node} {left.said()}", node=node, is_drained=False, **left._asdict())
-    try:
-        _watch(hosts, cluster, node, limit_s, timeout_s, report)
-    except KeyboardInterrupt:
-        click.echo(f"node {node} goes on handing over what it has; {back}", err=True)
-        raise
+    def report(left: Left | SkuldError) -> None:
+        if isinstance(left, SkuldError):
+            print_event(as_json, f"no other node says how far {node} is: {left}; asking again", node=node,
+                        is_drained=False, code=left.code)
+        else:
+            print_event(as_json, f"node {node} {left.said()}", node=node, is_drained=False, **left._asdict())
+    with Client(others, timeout_s=timeout_s) as client:
+        _asked(client.status)
+        set_leaving(hosts, cluster, node, True, timeout_s)
+        if not as_json:
+            click.echo(f"node {node} is leaving cluster {cluster}; asking {', '.join(others)} how far it is")
+        try:
+            watch(client.status, node, limit_s, report)
+        except KeyboardInterrupt:
+            click.echo(f"node {node} goes on handing over what it has; {back}", err=True)
+            raise
     print_event(as_json, f"node {node} is drained and may be stopped; then 'skuld cluster forget {cluster}"
                 f" {node}' removes its name, or {back}", node=node, is_drained=True)
 
 
-def _watch(hosts: str, cluster: str, node: str, limit_s: float, timeout_s: float,
-           report: Callable[[Left], None]) -> None:
-    """Return once nothing is left; tell of each change. Raises at the limit."""
+def _others(hosts: str, cluster: str, node: str, timeout_s: float) -> list[str]:
+    """The nodes of the cluster beside this one; ``Refused`` if there is none."""
     from skuld_py.cli.journal import at_end
-    from skuld_py.client.client import Client
-    from skuld_py.errors import Refused, SkuldError
 
     replica, _ = at_end(hosts, cluster, timeout_s)
     others = [member.name for member in replica.members.values() if member.name != node]
     if not others:
         raise Refused("no_other_node", f"NODE: no node of cluster {cluster} runs beside {node}, so none can take"
                       " over what it has; start others first", name=node)
-    deadline, told, clear = time.monotonic() + limit_s, None, 0
-    with Client(others, timeout_s=timeout_s) as client:
-        while clear < LOOKS:
-            with suppress(SkuldError):
-                left = left_of(client.status(), node)
-                clear = clear + 1 if left.is_nothing else 0
-                if left != told and not left.is_nothing:
-                    report(left)
-                told = left
-            if time.monotonic() >= deadline:
-                words = "no other node has answered" if told is None else f"it {told.said()}"
-                raise Refused("not_drained", f"--limit: node {node} is not drained yet: {words}. It goes on; do"
-                              " not stop it, and watch it with the same command", name=node)
-            if clear < LOOKS:
-                time.sleep(LOOK_S)
+    return others
+
+
+def watch(look: Callable[[], Described], node: str, limit_s: float,
+          report: Callable[[Left | SkuldError], None]) -> None:
+    """Return once nothing is left; tell of each change. Raises at the limit, and what does not pass at once."""
+    deadline, told, clear = time.monotonic() + limit_s, "", 0
+    while True:
+        seen = _asked(look)
+        left = seen if isinstance(seen, SkuldError) else left_of(seen, node)
+        words = left.said() if isinstance(left, Left) else str(left)
+        clear = clear + 1 if isinstance(left, Left) and left.is_nothing else 0
+        if clear == LOOKS:
+            return
+        if words != told and not clear:
+            report(left)
+        told = words
+        if time.monotonic() >= deadline:
+            state = f"it {words}" if isinstance(left, Left) else f"no other node says how far it is: {words}"
+            raise Refused("not_drained", f"--limit: node {node} is not drained yet: {state}. It goes on; do"
+                          " not stop it, and watch it with the same command", name=node)
+        time.sleep(LOOK_S)
+
+
+def _asked(look: Callable[[], Described]) -> Described | SkuldError:
+    """The answer, or an error that passes by itself; raises any other."""
+    from skuld_py.client.pursuit import RETRIED_CODES
+
+    try:
+        return look()
+    except SkuldError as error:
+        if isinstance(error, Refused) and error.code not in (*RETRIED_CODES, "unreachable"):
+            raise
+        return error

@@ -43,12 +43,7 @@ def nodes_option(function: F) -> F:
     nodes = click.option(
         "--nodes", metavar="HOST:PORT,...", default=NODES, cls=SharedOption,
         help="Any nodes of the cluster; one that runs is enough. Also $SKULD_NODES.")
-
-    @functools.wraps(function)
-    def showing_the_key(*args: Any, **options: Any) -> Any:
-        with _key_shown():
-            return function(*args, **options)
-    return nodes(key_option(cast(F, showing_the_key)))
+    return nodes(key_option(function))
 
 
 json_option = click.option(
@@ -123,11 +118,21 @@ def _key_shown() -> Iterator[None]:
             os.environ.pop(KEY_VARIABLE, None)
 
 
-key_option = click.option(
-    "--client-key", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
-    cls=SharedOption, expose_value=False, callback=_note_key, show_default="none",
-    help="The key file to show to the nodes, if they want one; that of 'skuld dev' is found. Also"
-         " $SKULD_CLIENT_KEY.")
+
+def key_option(function: F) -> F:
+    """``--client-key``: what nodes are shown, by every client that the verb makes."""
+    key = click.option(
+        "--client-key", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
+        cls=SharedOption, expose_value=False, callback=_note_key, show_default="none",
+        help="The key file to show to the nodes, if they want one; that of 'skuld dev' is found. Also"
+             " $SKULD_CLIENT_KEY.")
+
+    @functools.wraps(function)
+    def showing_the_key(*args: Any, **options: Any) -> Any:
+        with _key_shown():
+            return function(*args, **options)
+    return key(cast(F, showing_the_key))
+
 
 cluster_option = click.option(
     "--cluster", required=True, metavar="NAME", cls=SharedOption,

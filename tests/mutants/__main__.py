@@ -50,6 +50,7 @@ from mutants import (
     moves,
     names,
     observation,
+    operators,
     options,
     parking,
     peers,
@@ -81,7 +82,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *masters.MUTANTS,
                                *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
                                *clocks.MUTANTS, *cluster_keys.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
-                               *installs.MUTANTS, *observation.MUTANTS,
+                               *installs.MUTANTS, *observation.MUTANTS, *operators.MUTANTS,
                                *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
                                *sealing.MUTANTS, *workers.MUTANTS, *calls.MUTANTS, *plain.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import subprocess
 import sys
@@ -42,9 +43,9 @@ CLIENT_ROLES = [role for role in ROLES if role != NODE_ROLE]
 def skuld(cluster: LocalCluster, *arguments: str) -> Any:
     """What a verb of operators says."""
     done = subprocess.run(
-        [sys.executable, "-m", "skuld_py", *arguments, "--cluster", cluster.name, "--cluster-key",
-         str(cluster.cluster_key), "--zookeeper", cluster.zookeeper_hosts, "--json"], capture_output=True,
-        text=True, check=True, timeout=60)
+        [sys.executable, "-m", "skuld_py", *arguments, "--cluster-key", str(cluster.cluster_key), "--zookeeper",
+         cluster.zookeeper_hosts, "--json"], capture_output=True, text=True, check=True, timeout=60,
+        env={**os.environ, "SKULD_CLUSTER": cluster.name})
     return json.loads(done.stdout)
 
 
@@ -247,6 +248,22 @@ def test_a_node_without_its_directory_comes_back_with_another_key(keyed: LocalCl
             client.claim("nothing-here", wait_s=0.2)
     after = [row["key"] for row in skuld(keyed, "keys", "list")["keys"] if row["name"] == name]
     assert len(before) == len(after) == 1 and before != after
+
+
+def test_a_drain_shows_the_client_s_key_and_says_at_once_when_it_opens_nothing(keyed: LocalCluster,
+                                                                               tmp_path: Path) -> None:
+    name, stranger = keyed.addresses[2], tmp_path / "eve.key"
+    stranger.touch(0o600)
+    stranger.write_text(ClientKey("eve", fresh(), read_cluster_key(keyed.cluster_key or Path()).pair.public).text)
+    shown = ("--cluster", keyed.name, "--cluster-key", str(keyed.cluster_key), "--zookeeper",
+             keyed.zookeeper_hosts)
+
+    def drain(*options: str) -> str:
+        return subprocess.run([sys.executable, "-m", "skuld_py", "drain", name, "--out", "--limit", "0s", *shown,
+                               *options], capture_output=True, text=True, timeout=60, check=False).stderr
+    assert "[key_needed]" in drain()
+    assert "[denied]" in drain("--client-key", str(stranger))
+    assert "[too_few_nodes]" in drain("--client-key", str(keyed.key)), "the nodes have answered"
 
 
 def test_random_bytes_of_a_key_s_owner_are_refused_by_name_or_dropped(keyed: LocalCluster) -> None:
