@@ -181,9 +181,15 @@ class Gateway:
             places.close()
             places.enter_context(self._stays.taken(_caller(request, bearer)))
         if verb.is_stream:
-            return await _streamed(request, verb, do(verb, call, given(verb.asks, asked)),
-                                   lambda: _check_reach(self.identify(request, verb), verb, asked))
+            return await _streamed(request, do(verb, call, given(verb.asks, asked)),
+                                   lambda: _check_reach(self.identify(request, verb), verb, asked),
+                                   lambda error: self.problem_of(error, request, verb))
         return _json(await do(verb, call, given(verb.asks, asked)))
+
+    def problem_of(self, error: SkuldError, request: Request, verb: Verb) -> Problem:
+        """What an error of a verb is to its caller; noted, if it is for the operator."""
+        self.journal.note_failure(error, request.state.id, steady_s())
+        return problem_for(error, verb)
 
     async def _gone(self, request: Request) -> None:
         leaving = asyncio.ensure_future(_left(request))
@@ -240,7 +246,7 @@ class _Endpoint:
         try:
             return await self._gateway.run(request, verb, places)
         except SkuldError as error:
-            raise problem_for(error, verb) from error
+            raise self._gateway.problem_of(error, request, verb) from error
 
     def _verb(self, request: Request) -> Verb:
         if not self._verbs:
@@ -299,15 +305,15 @@ def _problem(request: Request, problem: Problem) -> Response:
     return _Answer(problem.document(request.state.id), problem.status, {**_HEADERS, **problem.headers})
 
 
-async def _streamed(request: Request, verb: Verb, pages: AsyncGenerator[list[Any], None],
-                    check: Callable[[], None]) -> Response:
+async def _streamed(request: Request, pages: AsyncGenerator[list[Any], None], check: Callable[[], None],
+                    problem_of: Callable[[SkuldError], Problem]) -> Response:
     """The first page now, the others as they are taken, as long as ``check`` does not refuse."""
     first: list[Any] = await anext(pages, [])
-    return StreamingResponse(_lines(request, verb, first, pages, check), media_type=NDJSON, headers=_HEADERS)
+    return StreamingResponse(_lines(request, first, pages, check, problem_of), media_type=NDJSON, headers=_HEADERS)
 
 
-async def _lines(request: Request, verb: Verb, first: list[Any], pages: AsyncGenerator[list[Any], None],
-                 check: Callable[[], None]) -> AsyncIterator[bytes]:
+async def _lines(request: Request, first: list[Any], pages: AsyncGenerator[list[Any], None],
+                 check: Callable[[], None], problem_of: Callable[[SkuldError], Problem]) -> AsyncIterator[bytes]:
     async with aclosing(pages):
         yield _encoded(first)
         try:
@@ -315,7 +321,7 @@ async def _lines(request: Request, verb: Verb, first: list[Any], pages: AsyncGen
                 check()
                 yield _encoded(page)
         except (Problem, SkuldError) as error:
-            problem = error if isinstance(error, Problem) else problem_for(error, verb)
+            problem = error if isinstance(error, Problem) else problem_of(error)
             yield _encoded([{"error": problem.document(request.state.id)}])
         except Exception:
             _log.exception("request %s failed", request.state.id)

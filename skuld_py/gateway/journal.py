@@ -5,6 +5,9 @@ characters of ASCII without a space; else it gets one of ours, so that what is l
 answer has it as a header, refusals among them. The line names the route and not the path, which has ids in it, and
 the token's name, never the token.
 
+What the cluster refuses to the gateway's own key is an error of its operator's, whatever its callers ask: a line for
+each reason, once in ``KEY_PAUSE_S`` while it lasts, and a count.
+
 Counts are plain numbers of the one thread of the gateway; the scrape reads them as they stand.
 """
 
@@ -23,6 +26,7 @@ from starlette.requests import Request
 from starlette.types import Message, Send
 
 from skuld_py.client.steady import steady_s
+from skuld_py.errors import KEY_CODES, SkuldError
 
 HEADER = "x-request-id"
 ID_CHARS_MAX = 128
@@ -31,6 +35,8 @@ OTHER = "other"
 """Any other method in counts and lines: strangers must not be able to make series without end."""
 NOBODY = "-"
 """Who a request is from when no token was looked at."""
+KEY_PAUSE_S = 60.0
+"""How long the same is not said again of the gateway's key."""
 _ID = re.compile(rf"[!-~]{{1,{ID_CHARS_MAX}}}", re.ASCII)
 _log = logging.getLogger(__name__)
 
@@ -48,6 +54,19 @@ class Journal:
         self.open = 0
         self.answered: Counter[tuple[str, str, int]] = Counter()
         self.seconds: Counter[tuple[str, str]] = Counter()
+        self.keys_refused: Counter[str] = Counter()
+        self._said_of_keys: dict[str, float] = {}
+
+    def note_failure(self, error: SkuldError, number: str, now: float) -> None:
+        """Log and count it, if it is about the key of this gateway. ``now``: by a steady clock."""
+        if error.code not in KEY_CODES:
+            return
+        self.keys_refused[error.code] += 1
+        if now - self._said_of_keys.get(error.code, float("-inf")) < KEY_PAUSE_S:
+            return
+        self._said_of_keys[error.code] = now
+        _log.error("the cluster refuses the key of this gateway: %s, request %s", error, number,
+                   extra={"facts": {"event": "key_refused", "code": error.code, "request_id": number}})
 
     def note(self, method: str, route: str, status: int, took_s: float, bearer: str, number: str) -> None:
         """Log a request that is over, and count it. A status of 0: its sender had gone."""
@@ -70,6 +89,11 @@ class Journal:
         for (method, route), took in list(self.seconds.items()):
             seconds.add_metric([method, route], float(took))
         yield seconds
+        refused = CounterMetricFamily("skuld_gateway_key_refused", "Requests that the cluster refused to the"
+                                      " gateway's own key.", labels=["code"])
+        for code in sorted(KEY_CODES):
+            refused.add_metric([code], float(self.keys_refused[code]))
+        yield refused
 
 
 class Reporting:

@@ -5,7 +5,8 @@ it may have happened. ``retry`` says whether this very request, sent again, may 
 are there besides the status because proxies on the way make statuses of their own.
 
 A refusal names the field it is about. No stack, path, address or key is ever in it: what is no ``SkuldError`` is
-logged here and told as ``internal``, with a number to find it by.
+logged here and told as ``internal``, with a number to find it by. The key that the gateway shows to nodes is its
+operator's to mend: callers are told so, and its log why.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
+from skuld_py.errors import KEY_CODES, Fenced, Refused, SkuldError, Uncertain
 
 _STATUS = {
     "bad_json": 400, "bad_request": 400, "bad_host": 400,
@@ -27,7 +28,7 @@ _STATUS = {
     "unsupported_media_type": 415,
     "too_many_failures": 429, "too_many_at_once": 429, "header_too_large": 431,
     # The cluster, or the way to it, is not as it should be: it is not the caller's fault.
-    "bad_answer": 502, "wrong_cluster": 502, "forbidden": 502,
+    "bad_answer": 502, "wrong_cluster": 502, "forbidden": 502, **dict.fromkeys(KEY_CODES, 502),
     "busy": 503, "no_leader": 503, "not_leader": 503, "not_ready": 503, "unavailable": 503, "unreachable": 503,
     "stopping": 503, "closed": 503, "unsent": 503,
 }
@@ -37,6 +38,7 @@ UNCERTAIN_STATUS = 504
 PASSING = frozenset({429, 503})
 """Statuses of what passes by itself: the answer says when to come again."""
 RETRY_AFTER_S = 1
+KEY_REFUSED = "the cluster does not do this for the key of this gateway; its operator finds the reason in its log"
 _FIELD = re.compile(r"(?:[A-Z]\w{0,63}\.)?([a-z][a-z0-9_.]{0,63}): ")
 """What a message is about; of a field of the wire's own messages, its name."""
 
@@ -85,6 +87,8 @@ def problem_of(error: SkuldError, *, is_repeatable: bool, ids: list[str] | None 
     if not isinstance(error, Refused):
         return Problem(500, error.code, "a stored record is damaged; the node's log names it", outcome="uncertain")
     status = _STATUS.get(error.code, REFUSED_STATUS)
+    if error.code in KEY_CODES:
+        return Problem(status, error.code, KEY_REFUSED)
     # A lost claim is lost, and what exists stays: only what passes is worth asking again.
     retry = status in PASSING and not isinstance(error, Fenced)
     return Problem(status, error.code, error.message, field=name, retry=retry)

@@ -13,7 +13,7 @@ import attrs
 
 from skuld_py.client.reading import GET_TASKS
 from skuld_py.client.steady import steady_s
-from skuld_py.errors import SkuldError
+from skuld_py.errors import KEY_CODES, SkuldError
 from skuld_py.gateway.call import Call
 from skuld_py.gateway.problems import refusal
 from skuld_py.model.ids import TaskId
@@ -127,9 +127,11 @@ async def health(_: Call) -> documents.Health:
 
 
 async def ready(call: Call) -> documents.Ready:
-    """A node's word that it is there; refused when none says so in time."""
+    """A node's word that it is there; refused when none says so in time, or none to this gateway's key."""
     try:
         described = await call.client.status()
     except SkuldError as error:
+        if error.code in KEY_CODES:
+            raise
         raise refusal("not_ready", f"no node of the cluster answers: {error.message}") from error
     return documents.Ready(is_ready=True, node=described.node)

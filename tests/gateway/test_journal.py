@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.requests import Request
@@ -13,7 +15,10 @@ from starlette.requests import Request
 from gateway.asking import Asker
 from gateway.conftest import Guarded
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.errors import Refused
+from skuld_py.gateway.application import Gateway
 from skuld_py.gateway.journal import ID_CHARS_MAX, Journal, Reporting, request_id
+from skuld_py.gateway.limits import Limits
 
 
 def request_with(number: str) -> Request:
@@ -49,6 +54,53 @@ def test_a_method_of_a_stranger_s_own_making_makes_no_series() -> None:
         Reporting(_unsent, journal, request, "none").close()
 
     assert {method for method, _, _ in journal.answered} == {"GET", "other"}
+
+
+def test_what_is_refused_to_the_gateway_s_key_is_an_error_said_once_in_a_while(
+        caplog: pytest.LogCaptureFixture) -> None:
+    journal, denied = Journal(), Refused("denied", "key: the nodes do not know it")
+    for now, error in ((0, denied), (1, denied), (2, Refused("wrong_cluster_key", "key: not it")),
+                       (3, Refused("bad_name", "queue: no")), (59, denied), (60, denied)):
+        journal.note_failure(error, f"r{now}", now)
+
+    assert [(record.levelname, record.message.rpartition(" ")[2]) for record in caplog.records] == [
+        ("ERROR", "r0"), ("ERROR", "r2"), ("ERROR", "r60")]
+    assert "key: the nodes do not know it [denied]" in caplog.messages[0]
+    assert {sample.labels["code"]: sample.value for family in journal.collect() for sample in family.samples
+            if family.name == "skuld_gateway_key_refused"} == {"denied": 4, "key_needed": 0, "wrong_cluster_key": 1}
+
+
+class Stranger:
+    """A client whose key opens nothing any more."""
+
+    async def status(self) -> None:
+        raise Refused("denied", "key: the nodes do not know the key of gateway-7")
+
+    greeting = status
+
+
+async def _answered(application: Any, path: str) -> tuple[int, dict[str, Any]]:
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+    await application({"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [],
+                       "client": ("127.0.0.1", 1)}, receive, send)
+    return sent[0]["status"], json.loads(sent[1]["body"])
+
+
+@pytest.mark.parametrize("path", ["/v1/status", "/v1/ready"])
+def test_a_gateway_whose_key_opens_nothing_says_so_in_its_log_and_blames_no_caller(
+        path: str, caplog: pytest.LogCaptureFixture) -> None:
+    gateway = Gateway(cast(Any, Stranger()), None, Limits(), None)
+    status, problem = asyncio.run(_answered(gateway.application(), path))
+
+    assert (status, problem["code"], problem["field"]) == (502, "denied", None)
+    error, = (record for record in caplog.records if record.levelname == "ERROR")
+    assert "gateway-7" in error.message and problem["request_id"] in error.message
 
 
 async def _unsent(_: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skuld_py.errors import Corrupt, Fenced, Malformed, Refused, SkuldError, Uncertain
+from skuld_py.errors import KEY_CODES, Corrupt, Fenced, Malformed, Refused, SkuldError, Uncertain
 from skuld_py.gateway.problems import Problem, internal, problem_of
 
 
@@ -34,6 +34,15 @@ def test_an_error_becomes_an_answer(error: SkuldError, status: int, field: str |
     assert problem.document("r") == {"code": error.code, "message": problem.message, "field": field,
                                      "retry": retry, "outcome": outcome, "request_id": "r"}
     assert ("Retry-After" in problem.headers) == (status == 503)
+
+
+@pytest.mark.parametrize("code", sorted(KEY_CODES))
+def test_a_caller_is_not_blamed_for_the_gateway_s_key(code: str) -> None:
+    problem = problem_of(Refused(code, "key: the nodes do not know the key of gateway-7"), is_repeatable=True)
+
+    assert (problem.status, problem.code, problem.field, problem.retry) == (502, code, None, False)
+    assert problem.message.startswith("the cluster does not do this for the key of this gateway")
+    assert "gateway-7" not in problem.message
 
 
 def test_what_may_not_be_repeated_is_not_said_to_be() -> None:

@@ -11,6 +11,9 @@ ACCESS = "tests/gateway/test_access.py::"
 CHANGES = "tests/gateway/test_changing_tokens.py::"
 EARLY = "tests/cli/test_hangups.py::"
 PLACES = "tests/gateway/test_places.py::"
+KEYED = "tests/gateway/test_journal.py::"
+ENDED = KEYED + "test_what_is_refused_to_the_gateway_s_key_is_an_error_said_once_in_a_while"
+OPENS_NOTHING = KEYED + "test_a_gateway_whose_key_opens_nothing_says_so_in_its_log_and_blames_no_caller"
 
 
 def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
@@ -18,6 +21,18 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    _seen_by("tests/gateway/test_problems.py::test_a_caller_is_not_blamed_for_the_gateway_s_key",
+             "gateway-blames-callers-for-its-key", "callers are told that their field is wrong, for the gateway's key",
+             "problems.problem_of", "    if error.code in KEY_CODES:\n", "    if False:\n"),
+    _seen_by(ENDED, "gateway-key-said-each-time",
+             "each request that a bad key costs makes an error in the log",
+             "Journal.note_failure", "< KEY_PAUSE_S", "< 0"),
+    _seen_by(OPENS_NOTHING, "gateway-key-ends-silently",
+             "nothing in a gateway's log says that its key counts no more", "Gateway.problem_of",
+             "        self.journal.note_failure(error, request.state.id, steady_s())\n", ""),
+    _seen_by(OPENS_NOTHING, "gateway-not-ready-for-no-reason",
+             "a gateway whose key opens nothing says that no node answers", "reading.ready",
+             "        if error.code in KEY_CODES:\n", "        if False:\n"),
     _seen_by(PLACES + "test_one_caller_has_half_of_the_places_and_another_one_finds_room",
              "gateway-places-for-one-caller",
              "one caller takes all places of a gateway", "Places.taken",
