@@ -127,14 +127,18 @@ def _openssl(place: str, *arguments: str) -> None:
 
 
 def _place(path: Path, text: str) -> None:
-    """Write it whole, for its owner only."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor, name = tempfile.mkstemp(dir=path.parent)  # of mode 0600
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(name, path)
+    """Write it whole, for its owner only; ``Refused`` where nothing can be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, name = tempfile.mkstemp(dir=path.parent)  # of mode 0600
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except OSError as problem:
+        raise Refused("not_written", f"to: cannot write {path}: {problem.strerror}; name a directory that this"
+                      " user may write", file=str(path)) from problem
 
 
 def _alternative(host: str) -> str:

@@ -5,7 +5,7 @@ characters of ASCII without a space; else it gets one of ours, so that what is l
 answer has it as a header, refusals among them. The line names the route and not the path, which has ids in it, and
 the token's name, never the token.
 
-What the cluster refuses to the gateway's own key is an error of its operator's, whatever its callers ask: a line for
+What the cluster refuses to the gateway's own key is its operator's to mend, whatever its callers ask: an error for
 each reason, once in ``KEY_PAUSE_S`` while it lasts, and a count.
 
 Counts are plain numbers of the one thread of the gateway; the scrape reads them as they stand.

@@ -48,7 +48,8 @@ _FAILURES = {
     409: "Lost, or at odds with what is there.", 413: "Too large.", 415: "Not JSON.",
     422: "A field is wrong; it is named.", 429: "Too many wrong tokens, or too much at once of one caller.",
     431: "The request's head is too large.",
-    500: "An error of the gateway's.", 502: "A node of another kind or version, or one that refuses the gateway's key.",
+    500: "An error of the gateway's.",
+    502: "A node of another kind or version, or one that refuses the gateway's key.",
     503: "Not now: busy, or without a leader. Nothing happened.",
     504: "It may have happened: no answer in time.",
 }

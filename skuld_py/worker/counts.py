@@ -7,10 +7,11 @@ import attrs
 
 @attrs.define
 class Counts:
-    """``ended``: by how the task was written."""
+    """``ended``: by how the task was written. ``refused``: requests for tasks that failed, by code."""
 
     started: int = 0
     running: int = 0
     lost: int = 0
     seconds: float = 0.0
     ended: dict[str, int] = attrs.field(factory=dict)
+    refused: dict[str, int] = attrs.field(factory=dict)

@@ -34,7 +34,10 @@ class WorkerMetrics:
                  self._slots)):
             family.add_metric([self._queue], float(value))
             yield family
-        ended = CounterMetricFamily("skuld_worker_tasks_ended", "Tasks ended, by how.", labels=["queue", "how"])
-        for how, count in dict(counts.ended).items():
-            ended.add_metric([self._queue, how], float(count))
-        yield ended
+        for name, words, label, counted in (
+                ("skuld_worker_tasks_ended", "Tasks ended, by how.", "how", counts.ended),
+                ("skuld_worker_claims_refused", "Requests for tasks that failed.", "code", counts.refused)):
+            by = CounterMetricFamily(name, words, labels=["queue", label])
+            for what, count in dict(counted).items():
+                by.add_metric([self._queue, what], float(count))
+            yield by

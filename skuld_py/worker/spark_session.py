@@ -345,16 +345,18 @@ def _described(context: SparkContext) -> str:
             f"{f', {page}' if page else ''}")
 
 
-def _keep_terminal_quiet() -> None:
-    """Some of Spark's Python side writes to the terminal whatever the application's logging says."""
+def keep_terminal_quiet() -> None:
+    """Have Spark's Python side log nothing that it raises as well, and nothing past the application's logging."""
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)  # they repeat what is raised anyway
-    # Reports broken connections through the root logger, which then configures itself onto the terminal.
+    # Reports broken connections, and raises them as well: a JVM that is told to end breaks what it has open.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    # Some of them through the root logger, which then configures itself onto the terminal.
     vars(java_gateway)["logging"] = logging.getLogger("py4j.java_gateway")
 
 
 def _connect(jvm: spark_jvm.SparkJvm, python: str) -> SparkSession:
-    _keep_terminal_quiet()
+    keep_terminal_quiet()
     way_in = {
         "PYSPARK_GATEWAY_PORT": str(jvm.port),
         "PYSPARK_GATEWAY_SECRET": jvm.secret,

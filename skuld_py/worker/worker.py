@@ -46,6 +46,7 @@ from skuld_py.worker.event_loop import EventLoop
 from skuld_py.worker.heart import Heart
 from skuld_py.worker.ignition import Ignition
 from skuld_py.worker.lease import Key
+from skuld_py.worker.refusals import note_refusal
 from skuld_py.worker.renewer import STALL_S, Renewer
 from skuld_py.worker.run import Engine, Lot, Run
 from skuld_py.worker.scribe import Scribe
@@ -295,7 +296,7 @@ class Worker:
         self._claimed_ahead = ahead
 
     def _on_claim_error(self, error: SkuldError) -> None:
-        self._report(f"nothing can be claimed: {error}")
+        note_refusal(self.counts, error)
 
     def _on_claimer_end(self) -> None:
         self._is_claiming = False

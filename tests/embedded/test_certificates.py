@@ -114,3 +114,10 @@ def test_a_server_s_own_connection_is_sealed_or_none(made: Path) -> None:
     with pytest.raises((ssl.SSLError, OSError)):
         ServerTls(made / HOSTS[1]).sealed(near, HOSTS[1])
     assert near.fileno() == -1
+
+
+@pytest.mark.parametrize("place", ["/proc/x", "/dev/null/x"])
+def test_a_place_that_cannot_be_written_is_named(place: str) -> None:
+    with pytest.raises(Refused, match=f"to: cannot write {place}/") as refused:
+        certificates.make(Path(place), ["a"], 30)
+    assert refused.value.code == "not_written"

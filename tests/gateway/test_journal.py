@@ -67,7 +67,8 @@ def test_what_is_refused_to_the_gateway_s_key_is_an_error_said_once_in_a_while(
         ("ERROR", "r0"), ("ERROR", "r2"), ("ERROR", "r60")]
     assert "key: the nodes do not know it [denied]" in caplog.messages[0]
     assert {sample.labels["code"]: sample.value for family in journal.collect() for sample in family.samples
-            if family.name == "skuld_gateway_key_refused"} == {"denied": 4, "key_needed": 0, "wrong_cluster_key": 1}
+            if family.name == "skuld_gateway_key_refused"} == {
+        "denied": 4, "key_needed": 0, "wrong_cluster_key": 1}
 
 
 class Stranger:

@@ -22,7 +22,8 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 MUTANTS: tuple[Mutant, ...] = (
     _seen_by("tests/gateway/test_problems.py::test_a_caller_is_not_blamed_for_the_gateway_s_key",
-             "gateway-blames-callers-for-its-key", "callers are told that their field is wrong, for the gateway's key",
+             "gateway-blames-callers-for-its-key",
+             "callers are told that their field is wrong, for the gateway's key",
              "problems.problem_of", "    if error.code in KEY_CODES:\n", "    if False:\n"),
     _seen_by(ENDED, "gateway-key-said-each-time",
              "each request that a bad key costs makes an error in the log",

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from node.machines import Machines
 from skuld_py.cli.node import node_metrics
-from skuld_py.errors import Refused
+from skuld_py.errors import KEY_CODES, Refused
 from skuld_py.exposition import address_of, exposed
 from skuld_py.gateway.journal import Journal
 from skuld_py.runtime.histogram import BOUNDS_S, Histogram
@@ -146,6 +146,9 @@ def test_dashboard_and_alerts_name_only_metrics_that_are_there() -> None:
              for expression in asked for name in re.findall(r"\b(?:skuld|process)_\w+", expression)}
 
     assert len(asked) > 20 and names - families == set()
+    codes = {code for expression in asked for listed in re.findall(r'code=~"([\w|]+)"', expression)
+             for code in listed.split("|")}
+    assert codes == KEY_CODES
     kinds = {kind for expression in asked for kind in re.findall(r'kind="(\w+)"', expression)}
     assert kinds and kinds <= set(KINDS)
     for group in rules["groups"]:
