@@ -1,10 +1,11 @@
 """How a verb fails: one line on standard error, or one JSON document with ``--json``, and an exit status.
 
 Exit statuses, for scripts: 0 done; 1 refused, it did not happen; 2 the command line, the environment or the
-configuration file is wrong, and nothing was tried; 3 uncertain, it may have happened; 130 Ctrl-C. The line ends in
-a stable code in brackets. The document is ``{"code", "message", "outcome", "facts"}``, the outcome one of refused,
-usage and uncertain. Anything that is no ``SkuldError`` is a bug of ours and keeps its traceback; but an import
-that failed for want of an extra is refused by name.
+configuration file is wrong, and nothing was tried; 3 uncertain, it may have happened; 4 refused to a verb that is
+a service, for something on its own machine, so that it is of no use to start it again; 130 Ctrl-C. The line ends
+in a stable code in brackets. The document is ``{"code", "message", "outcome", "facts"}``, the outcome one of
+refused, usage and uncertain. Anything that is no ``SkuldError`` is a bug of ours and keeps its traceback; but an
+import that failed for want of an extra is refused by name.
 
 A wrong value is told with where it came from, unless that is the command line: a bad lease in the profile of a
 machine is hard to find. ``told`` is the only place that translates.
@@ -27,7 +28,16 @@ from skuld_py.cli.variables import BadVariable
 from skuld_py.errors import Fact, SkuldError, Uncertain
 from skuld_py.extras import as_missing
 
-REFUSED, MISUSED, UNCERTAIN, INTERRUPTED = 1, 2, 3, 130
+REFUSED, MISUSED, UNCERTAIN, LASTING, INTERRUPTED = 1, 2, 3, 4, 130
+SERVICES = ("node", "gateway", "worker")
+LASTING_CODES = frozenset({
+    "bad_key_file", "exposed_key", "no_key", "bad_password_file", "bad_tokens", "bad_certificate",
+    "wrong_cluster_key", "old_cluster_key", "revoked_key", "zookeeper_denied",
+    "wrong_data", "newer_data", "data_unusable", "other_parameters", "unknown_rules",
+    "bad_name", "bad_host", "bad_hosts", "bad_port", "bad_address", "no_nodes", "insecure_host", "loopback_name",
+    "bad_metrics", "bad_timing", "bad_app", "no_app", "unknown_app", "bad_master", "bad_setting", "no_such_file"})
+"""What a service refuses to start with until somebody changes a key, a file, an option or the data of its machine.
+Not what passes by itself (a port in use), nor what others can mend (no such cluster, TLS of ZooKeeper's)."""
 
 _ARGUMENTS, _VERB, _IS_JSON, _SETTINGS = (f"skuld.{name}" for name in ("arguments", "verb", "json", "settings"))
 CHARS_MAX = 600
@@ -55,6 +65,12 @@ class Failure(click.ClickException):
                     "facts": {name: _plain(name, value) for name, value in self._facts.items()}}
         line = f"error: {harmless(self.message, is_one_line=False)} [{self._code}]"
         click.echo(json.dumps(document) if self._is_json else line, file=file, err=True)
+
+
+class Lasting(Failure):
+    """It did not happen, nor will it until somebody does something here."""
+
+    exit_code = LASTING
 
 
 class Misuse(Failure):
@@ -107,9 +123,7 @@ def told(ctx: click.Context) -> Iterator[None]:
     try:
         yield
     except SkuldError as error:
-        kind = (Misuse if isinstance(error, BadConfig | BadVariable) else
-                Doubt if isinstance(error, Uncertain) else Failure)
-        raise kind(error.code, error.message + _origin_of_field(meta, error.message), error.facts,
+        raise _kind(meta, error)(error.code, error.message + _origin_of_field(meta, error.message), error.facts,
                    _is_json(meta)) from error
     except ModuleNotFoundError as error:
         missing = as_missing(error, _shown_verb(meta))
@@ -124,6 +138,16 @@ def told(ctx: click.Context) -> Iterator[None]:
         if not isinstance(error, _HELP) and harmless(_shortened(words)) != words:
             raise click.UsageError(harmless(_shortened(words)), error.ctx) from error
         raise
+
+
+def _kind(meta: Mapping[str, Any], error: SkuldError) -> type[Failure]:
+    if isinstance(error, BadConfig | BadVariable):
+        return Misuse
+    if isinstance(error, Uncertain):
+        return Doubt
+    verb = meta.get(_VERB)
+    is_service = isinstance(verb, click.Context) and verb.command.name in SERVICES
+    return Lasting if is_service and error.code in LASTING_CODES else Failure
 
 
 def tell_interrupt(ctx: click.Context) -> None:

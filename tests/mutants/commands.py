@@ -19,7 +19,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "help is not given where a variable is wrong", "_check_variables",
              "    if not failures.is_about_help(ctx):\n", "    if True:\n"),
     _seen_by("test_a_variable_that_no_verb_has_is_refused_by_name", "variable-is-no-misuse",
-             "a wrong variable looks like a refusal by the cluster", "failures.told",
+             "a wrong variable looks like a refusal by the cluster", "failures._kind",
              "isinstance(error, BadConfig | BadVariable)", "isinstance(error, BadConfig)"),
     _seen_by("test_a_variable_of_any_verb_may_be_there", "variable-of-inner-verbs-unknown",
              "variables of verbs of two words are refused", "variables._names_of",

@@ -34,4 +34,10 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by("tests/embedded/test_certificates.py::test_a_place_that_cannot_be_written_is_named",
              "certificates-end-in-a-traceback", "a directory that cannot be written ends in a traceback",
              "certificates._place", "    except OSError as problem:\n", "    except KeyError as problem:\n"),
+    _seen_by("tests/cli/test_failures.py::test_a_node_that_needs_a_person_says_so_by_its_status",
+             "services-started-for-ever", "a service with a wrong key is started again every other second",
+             "failures._kind", "Lasting if is_service and error.code in LASTING_CODES else Failure", "Failure"),
+    _seen_by("tests/cli/test_failures.py::test_what_passes_is_worth_another_start",
+             "services-given-up", "a node that finds no ZooKeeper is not started again",
+             "failures._kind", "if is_service and error.code in LASTING_CODES else", "if is_service else"),
 )

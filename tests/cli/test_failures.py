@@ -1,0 +1,42 @@
+"""Exit statuses of what runs as a service: 4 if it is of no use to start it again, 1 if it passes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import skuld_py
+from skuld_py.cli.failures import LASTING, LASTING_CODES, REFUSED
+from skuld_py.cli.main import main
+from skuld_py.errors import Refused
+
+NODE = ("node", "--cluster", "c", "--data", "data")
+
+
+def exit_of(monkeypatch: pytest.MonkeyPatch, code: str, *words: str) -> int:
+    def refuse(*_: object, **__: object) -> None:
+        raise Refused(code, "no")
+    for place in ("skuld_py.runtime.server.serve", "skuld_py.runtime.zookeeper.clusters.read_parameters"):
+        monkeypatch.setattr(place, refuse)
+    return CliRunner().invoke(main, words, prog_name="skuld").exit_code
+
+
+@pytest.mark.parametrize("code", ["wrong_data", "bad_key_file", "zookeeper_denied", "revoked_key"])
+def test_a_node_that_needs_a_person_says_so_by_its_status(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    assert exit_of(monkeypatch, code, *NODE) == LASTING
+    assert exit_of(monkeypatch, code, "members", "--cluster", "c") == REFUSED, "a verb that ends is as it was"
+
+
+@pytest.mark.parametrize("code", ["port_in_use", "data_in_use", "zookeeper_unreachable", "unknown_cluster"])
+def test_what_passes_is_worth_another_start(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    assert exit_of(monkeypatch, code, *NODE) == REFUSED
+
+
+def test_each_lasting_code_is_one_that_is_said() -> None:
+    top = Path(skuld_py.__file__).parent
+    said = {code for path in top.rglob("*.py") for code in re.findall(r'Refused\("(\w+)"', path.read_text())}
+
+    assert LASTING_CODES - said == set()
