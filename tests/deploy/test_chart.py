@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from typing import Any
 
+import click
 import jsonschema
 import kubernetes_validate
 import pytest
@@ -15,10 +16,18 @@ import yaml
 
 from deploy import chart
 from deploy.chart import CHART, documents, rendered, values
+from deploy.typed import DEPLOY
+from skuld_py.cli.gateway import gateway
+from skuld_py.cli.node import node
+from skuld_py.cli.twins import name_variables, options_of
+from skuld_py.cli.worker import worker
+from skuld_py.verbs.queues import ready as READY
 
 KUBERNETES = ("1.27", kubernetes_validate.latest_version())
 """The oldest that Chart.yaml takes, and the newest whose schemas are known here."""
-EVERYTHING = {**values(), "worker": {**values()["worker"], "enabled": True}}
+WORKER = {**values()["worker"], "enabled": True, "environment": {"SKULD_WORKER_LEASE": "1m"}}
+EVERYTHING = {**values(), "worker": WORKER,
+              "nodeEnvironment": {"SKULD_RETENTION": "30d", "SKULD_NODE_TIMING_GOSSIP": "1s"}}
 LITTLE = {**values(), "nodes": 1, "gateway": {**values()["gateway"], "enabled": False}}
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 
@@ -93,9 +102,48 @@ def test_no_pod_is_told_of_services_by_variables_that_look_like_options() -> Non
     assert pods and all(pod["enableServiceLinks"] is False for pod in pods)
 
 
+def test_each_part_shows_metrics_where_a_prometheus_is_told_to_look() -> None:
+    for kind, name in (("StatefulSet", "demo-node"), ("Deployment", "demo-gateway"),
+                       ("Deployment", "demo-worker")):
+        template = one(kind, name)["spec"]["template"]
+        container, = template["spec"]["containers"]
+        port, = (each["containerPort"] for each in container["ports"] if each["name"] == "metrics")
+
+        assert container["args"][container["args"].index("--metrics") + 1] == f"0.0.0.0:{port}"
+        told = template["metadata"]["annotations"]
+        assert told == {"prometheus.io/scrape": "true", "prometheus.io/port": str(port)}
+
+
+def test_a_gateway_is_ready_when_a_node_answers_it() -> None:
+    container, = one("Deployment", "demo-gateway")["spec"]["template"]["spec"]["containers"]
+    probe = container["readinessProbe"]["httpGet"]
+
+    assert (probe["path"], probe["scheme"]) == (READY.path, "HTTPS") and READY.scope is None
+    allowed = container["args"][container["args"].index("--allow-host") + 1]
+    assert probe["httpHeaders"] == [{"name": "Host", "value": allowed}]
+
+
+def test_further_options_are_variables() -> None:
+    container, = one("StatefulSet", "demo-node")["spec"]["template"]["spec"]["containers"]
+
+    assert [(each["name"], each.get("value")) for each in container["env"]] == [
+        ("POD_NAME", None), ("SKULD_NODE_TIMING_GOSSIP", "1s"), ("SKULD_RETENTION", "30d")]
+    known = {name for verb in (node, gateway, worker) for name in names_of(verb)}
+    for place in (CHART / "values.yaml", DEPLOY / "systemd" / "skuld.env"):
+        told = set(re.findall(r"\bSKULD_[A-Z_]+", place.read_text(encoding="utf-8")))
+        assert told and told - known == set(), place
+
+
+def names_of(verb: click.Command) -> list[str]:
+    """The variables of a verb's options."""
+    name_variables(verb, (str(verb.name),))
+    return [name for option in options_of(verb).values() for name in option.envvar or ()]
+
+
 def test_values_are_checked_before_anything_is_made() -> None:
     jsonschema.validate(values(), SCHEMA)
-    for wrong in ({"nodes": 0}, {"nodes": "3"}, {"keysSecret": ""}, {"zookeeper": "zk"}, {"cluster": "a b"}):
+    for wrong in ({"nodes": 0}, {"nodes": "3"}, {"keysSecret": ""}, {"zookeeper": "zk"}, {"cluster": "a b"},
+                  {"nodeEnvironment": {"RETENTION": "30d"}}, {"nodeEnvironment": {"SKULD_RETENTION": 30}}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({**values(), **wrong}, SCHEMA)
 
@@ -108,7 +156,9 @@ def test_a_form_that_is_not_known_is_not_passed_over() -> None:
 @pytest.mark.skipif(shutil.which("helm") is None, reason="NOT COMPARED with Helm: this machine has none")
 def test_helm_renders_the_same() -> None:
     ran = subprocess.run(["helm", "template", chart.RELEASE["Name"], str(CHART), "--namespace",
-                          chart.RELEASE["Namespace"], "--set", "worker.enabled=true"],
+                          chart.RELEASE["Namespace"], "--set", "worker.enabled=true", "--set",
+                          "worker.environment.SKULD_WORKER_LEASE=1m", "--set",
+                          "nodeEnvironment.SKULD_RETENTION=30d,nodeEnvironment.SKULD_NODE_TIMING_GOSSIP=1s"],
                          capture_output=True, text=True, check=True)
 
     def key(each: dict[str, Any]) -> tuple[str, str]:

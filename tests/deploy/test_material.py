@@ -13,14 +13,17 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from compose_spec import ComposeSpecification
 
 from deploy import chart, typed
 from deploy.typed import COMPOSE, DEPLOY, UNITS
 from manual import commands
+from skuld_py.cli.failures import LASTING, MISUSED
 
 EVERYTHING = {**chart.values(), "worker": {**chart.values()["worker"], "enabled": True}}
 TYPED = [*typed.of_units(), *typed.of_compose(), *typed.of_chart(EVERYTHING)]
+TO_PEOPLE = f"{MISUSED} {LASTING}"
 EXPOSURE_MAX = 2.0
 """Of 10, as systemd reckons how much a service may do that it need not."""
 
@@ -89,7 +92,7 @@ def test_a_service_comes_back_and_is_bounded(unit: Path) -> None:
     said = dict(re.findall(r"^(\w+)=(.*)$", unit.read_text(encoding="utf-8"), re.MULTILINE))
 
     assert said["User"] == "skuld"
-    assert said["Restart"] in ("always", "on-failure") and said["RestartPreventExitStatus"] == "2"
+    assert said["Restart"] in ("always", "on-failure") and said["RestartPreventExitStatus"] == TO_PEOPLE
     assert re.fullmatch(r"\d+[MG]", said["MemoryMax"]) and int(said["LimitNOFILE"]) >= 65_536
 
 
@@ -126,6 +129,50 @@ def test_the_compose_file_is_one() -> None:
         assert set(service.get("secrets", ())) <= set(COMPOSE["secrets"]), name
         if name != "zookeeper":
             assert service["read_only"] and service["cap_drop"] == ["ALL"] and service["mem_limit"], name
+
+
+FAKE = """#!/bin/sh
+cd "$(dirname "$0")"
+count=$(($(cat count) + 1)); echo "$count" > count
+[ "$CUT before" = "$count before" ] && [ "$WHEN" = before ] && exit 1
+for last; do :; done
+case "$1 $2" in
+  "cluster create") [ -e cluster ] && exit 1; touch cluster;;
+  "cluster secure") [ -e cluster ] || exit 1; touch "$last";;
+  "keys make") [ -e "$last" ] && exit 1; touch "$last";;
+  *) exit 1;;
+esac
+[ "$CUT" = "$count" ] && [ "$WHEN" = behind ] && exit 1
+exit 0
+"""
+"""Does what the program does to the files, and is cut off once, before or behind what it does."""
+
+
+@pytest.mark.parametrize("when", ["before", "behind"])
+@pytest.mark.parametrize("cut", range(1, 7))
+def test_a_cluster_that_compose_makes_is_made_whatever_is_cut_off(cut: int, when: str, tmp_path: Path) -> None:
+    script = " ".join(COMPOSE["services"]["create"]["command"]).replace("/keys", str(tmp_path)).replace("$$", "$")
+    program = tmp_path / "skuld"
+    program.write_text(FAKE)
+    program.chmod(0o700)
+    (tmp_path / "count").write_text("0")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CUT": str(cut), "WHEN": when}
+    statuses = [subprocess.run(["/bin/sh", "-ec", script], env=environment, check=False).returncode
+                for _ in range(3)]
+
+    assert statuses[1:] == [0, 0]
+    assert sorted(path.stem for path in tmp_path.glob("*.key")) == ["gateway", "main", "reader", "worker"]
+
+
+def test_prometheus_looks_at_each_part_that_shows_metrics() -> None:
+    told = yaml.safe_load((DEPLOY / "prometheus.yaml").read_text(encoding="utf-8"))
+    group, = told["scrape_configs"][0]["static_configs"]
+    words_of = {name: service.get("command", []) for name, service in COMPOSE["services"].items()}
+    shown = {f"{name}:{words[words.index('--metrics') + 1].rpartition(':')[2]}"
+             for name, words in words_of.items() if "--metrics" in words}
+
+    assert set(group["targets"]) == shown and len(shown) == 5
+    assert group["labels"] == {"cluster": "main"} and (DEPLOY / told["rule_files"][0]).exists()
 
 
 def test_no_file_names_a_registry_or_a_tag_that_moves() -> None:
