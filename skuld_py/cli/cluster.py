@@ -19,6 +19,7 @@ from skuld_py.cli.cluster_proofs import proofs
 from skuld_py.cli.cluster_rules import rules
 from skuld_py.cli.options import json_option, servers_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import Duration
+from skuld_py.cli.zookeeper_access import words_of
 from skuld_py.errors import Refused
 from skuld_py.verbs.words import copies, many, said
 
@@ -84,7 +85,7 @@ def create(name: str, hosts: str, secure: bool, key_file: Path | None, client_fi
         create_secure(hosts, parameters, key_file or Path(f"{name}.key"), client_file, timeout_s)
     else:
         create_cluster(hosts, parameters, timeout_s)
-    shown = f" --cluster-key {key_file or f'{name}.key'}" if secure else ""
+    shown = words_of(hosts) + (f" --cluster-key {key_file or f'{name}.key'}" if secure else "")
     if as_json:
         hidden = ("claim_key", "claim_from_ms", "former_keys")
         print_json({field: value for field, value in attrs.asdict(parameters).items() if field not in hidden})
@@ -92,11 +93,11 @@ def create(name: str, hosts: str, secure: bool, key_file: Path | None, client_fi
     click.echo(f"cluster {name} is created: {many(partitions, 'partition')}, {copies(replicas)} of each task,"
                f" clocks within {said(skew_s)}")
     click.echo("Next, on each of its machines:\n"
-               f"  skuld node --cluster {name} --zookeeper {hosts} --port 13000 --data DIRECTORY{shown}"
+               f"  skuld node --cluster {name} {shown} --port 13000 --data DIRECTORY"
                f"{' --host ADDRESS' if secure else ''}")
     if secure:
         click.echo("Its key file goes to those machines and to nobody else. Then a key for each client:\n"
-                   f"  skuld keys make NAME --role producer --cluster {name} --zookeeper {hosts}{shown}")
+                   f"  skuld keys make NAME --role producer --cluster {name} {shown}")
 
 
 @cluster.command()

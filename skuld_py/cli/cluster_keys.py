@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skuld_py.cli.options import cluster_key_of, json_option, servers_option, timeout_option, zookeeper_option
+from skuld_py.cli.zookeeper_access import words_of
 from skuld_py.errors import Refused
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def secure(name: str, hosts: str, key_file: Path | None, timeout_s: float, as_js
     done = f"cluster {name} has keys{'' if made.has_changed else ', as it had before'}; its own is in {path}"
     next_steps = ("\nNext, start its nodes as before, on the directories that they have, with one option more:\n"
                   f"  --cluster-key {path}\nThen a key for each client:\n  skuld keys make NAME --role producer"
-                  f" --cluster {name} --zookeeper {hosts} --cluster-key {path}")
+                  f" --cluster {name} {words_of(hosts)} --cluster-key {path}")
     removed, known = _names(made.planted), _names(made.roster)
     if made.planted is not None:
         done += ("\nSomebody had put a list of keys there while all could. It is removed, and counts for nothing;"
@@ -125,7 +126,8 @@ def rotate(ctx: click.Context, name: str, hosts: str, path: Path | None, finish:
     print_event(as_json, f"cluster {name} has a new key beside its present one, in {path}\nNext, add this line to"
                 f" the key file of each client, or make a new one for it, and start the client again:\n"
                 f'  also = "{key.pair.public}"\nThen start the nodes again, one after the other, with'
-                f" --cluster-key {path}\nThen:\n  skuld cluster rotate {name} --finish --cluster-key {path}",
+                f" --cluster-key {path}\nThen:\n  skuld cluster rotate {name} --finish --cluster-key {path}"
+                f" {words_of(hosts)}",
                 cluster=name, key=key.pair.public, file=str(path))
 
 

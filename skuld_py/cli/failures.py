@@ -25,14 +25,14 @@ from skuld_py.cli.settings import BadConfig, Settings
 from skuld_py.cli.showing import harmless
 from skuld_py.cli.twins import key_of, variable_in_use
 from skuld_py.cli.variables import BadVariable
-from skuld_py.errors import Fact, SkuldError, Uncertain
+from skuld_py.errors import KEY_CODES, Fact, SkuldError, Uncertain
 from skuld_py.extras import as_missing
 
 REFUSED, MISUSED, UNCERTAIN, LASTING, INTERRUPTED = 1, 2, 3, 4, 130
 SERVICES = ("node", "gateway", "worker")
 LASTING_CODES = frozenset({
     "bad_key_file", "exposed_key", "no_key", "bad_password_file", "bad_tokens", "bad_certificate",
-    "wrong_cluster_key", "old_cluster_key", "revoked_key", "zookeeper_denied",
+    *KEY_CODES, "old_cluster_key", "revoked_key", "zookeeper_denied",
     "wrong_data", "newer_data", "data_unusable", "other_parameters", "unknown_rules",
     "bad_name", "bad_host", "bad_hosts", "bad_port", "bad_address", "no_nodes", "insecure_host", "loopback_name",
     "bad_metrics", "bad_timing", "bad_app", "no_app", "unknown_app", "bad_master", "bad_setting", "no_such_file"})

@@ -7,6 +7,7 @@ kept.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -108,7 +109,9 @@ def authorise(name: str, public: str, cluster: str, roles: tuple[str, ...], queu
 @cluster_option
 @click.option("--grace", "grace_s", type=Duration(most_s=LIFE_S_MAX), metavar="DURATION", default="24h",
               help="How long the keys that it had go on counting.")
-@file_option
+@click.option("--to", "path", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
+              show_default="NAME-2.key, or the next number that is free", help="Where to write the key; the file"
+              " must not exist.")
 @zookeeper_option
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
@@ -121,14 +124,15 @@ def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, path: Pa
 
     \b
     Examples:
-      skuld keys rotate shop --to shop-2.key --cluster prod --cluster-key prod.key
+      skuld keys rotate shop --cluster prod --cluster-key prod.key
+      skuld keys rotate shop --grace 1h --to /etc/skuld/shop.new --cluster prod --cluster-key prod.key
     """
     import attrs
 
     from skuld_py.keys.pair import fresh
     from skuld_py.runtime.zookeeper.rosters import read_roster
 
-    key, path = _needed(ctx), path or Path(f"{name}.key")
+    key, path = _needed(ctx), path or _next_file(name)
     known = _rows(read_roster(hosts, cluster, timeout_s), name, cluster)
     pair, until_ms = fresh(), _until_ms(grace_s)
     row = attrs.evolve(known[-1], key=pair.public, until_ms=0)
@@ -144,23 +148,33 @@ def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, path: Pa
 @keys.command()
 @click.argument("name", metavar="NAME|PUBLIC-KEY")
 @cluster_option
+@click.option("--node", "is_for_node", is_flag=True, show_default=False,
+              help="Also if it is that of a node, which ends then.")
 @zookeeper_option
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
-def revoke(name: str, cluster: str, hosts: str, timeout_s: float, as_json: bool) -> None:
+def revoke(name: str, cluster: str, is_for_node: bool, hosts: str, timeout_s: float, as_json: bool) -> None:
     """Let all keys of NAME, or one key, count no more, at once and for good, also on connections that stand.
+
+    A node whose key is revoked ends. It starts again with another one once node.key is removed from its data
+    directory.
 
     \b
     Examples:
       skuld keys revoke shop --cluster prod --cluster-key prod.key
     """
     from skuld_py.cli.showing import print_event
+    from skuld_py.errors import Refused
     from skuld_py.runtime.zookeeper.rosters import change_roster
 
     gone: list[str] = []
 
     def without(roster: Roster) -> Roster:
-        gone[:] = [row.key for row in roster.rows if name in (row.name, row.key)]
+        rows = [row for row in roster.rows if name in (row.name, row.key)]
+        if any(row.is_node for row in rows) and not is_for_node:
+            raise Refused("not_confirmed", f"NAME: {rows[0].name} is a node of cluster {cluster}, and would end;"
+                          " with --node it is revoked all the same", name=name)
+        gone[:] = [row.key for row in rows]
         for key in gone:
             roster = roster.revoking(key)
         return roster
@@ -210,6 +224,11 @@ def _needed(ctx: click.Context) -> ClusterKey:
         raise click.UsageError("--cluster-key: the client must know its cluster by it; give the key file that"
                                " 'skuld cluster create --secure' has written.")
     return key
+
+
+def _next_file(name: str) -> Path:
+    """Where another key of this name goes, beside those that lie here."""
+    return next(path for number in itertools.count(2) if not (path := Path(f"{name}-{number}.key")).exists())
 
 
 def _until_ms(life_s: float | None) -> int:

@@ -5,6 +5,7 @@ All are files and names, and none is a password: what is typed, others on the ma
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,15 @@ OPTIONS = (
             is_file=True),
 )
 """The last is the first in the help."""
+_ORDER = ("zookeeper-ca", "zookeeper-cert", "zookeeper-cert-key", "zookeeper-user", "zookeeper-password-file")
+
+
+def words_of(hosts: str) -> str:
+    """``--zookeeper`` and the options beside it, as a command that a verb proposes needs them as well."""
+    noted = click.get_current_context().meta.get(_META, {})
+    given = {key: value for key, value in noted.items() if value is not None}
+    return " ".join([f"--zookeeper {hosts}", *(f"--{key} {shlex.quote(str(given[key]))}" for key in _ORDER
+                                               if key in given)])
 
 
 def servers_of(ctx: click.Context, hosts: str) -> Servers:

@@ -79,8 +79,9 @@ class Roster:
     def authorised(self, row: KeyRow) -> Roster:
         """With this row in place of that of the same key, if there is one. ``Refused`` for a revoked key."""
         if row.key in self.revoked:
-            raise Refused("revoked_key", f"key {row.key} of {row.name} is revoked; make another one",
-                          name=row.name)
+            remedy = ("remove node.key from its data directory, and start it again: it makes another one"
+                      if row.is_node else "make another one ('skuld keys make', or 'skuld keys rotate')")
+            raise Refused("revoked_key", f"key {row.key} of {row.name} is revoked; {remedy}", name=row.name)
         known = self.by_key.get(row.key)
         if known is not None and known.name != row.name:
             raise Refused("key_taken", f"key {row.key} is that of {known.name}; make another one for {row.name}",

@@ -24,7 +24,7 @@ def exit_of(monkeypatch: pytest.MonkeyPatch, code: str, *words: str) -> int:
     return CliRunner().invoke(main, words, prog_name="skuld").exit_code
 
 
-@pytest.mark.parametrize("code", ["wrong_data", "bad_key_file", "zookeeper_denied", "revoked_key"])
+@pytest.mark.parametrize("code", ["wrong_data", "bad_key_file", "zookeeper_denied", "revoked_key", "denied"])
 def test_a_node_that_needs_a_person_says_so_by_its_status(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     assert exit_of(monkeypatch, code, *NODE) == LASTING
     assert exit_of(monkeypatch, code, "members", "--cluster", "c") == REFUSED, "a verb that ends is as it was"

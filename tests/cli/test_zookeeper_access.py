@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skuld_py.cli.main import main
-from skuld_py.runtime.zookeeper import clusters
+from skuld_py.model.roster import Roster
+from skuld_py.runtime.zookeeper import clusters, securing
 from skuld_py.runtime.zookeeper.servers import Servers
 from skuld_py.runtime.zookeeper.tls import Tls
 
@@ -54,6 +55,19 @@ def test_what_is_shown_to_zookeeper_can_be_said_in_each_way(asked: list[Any], wa
     assert servers.tls == Tls(Path("ca.pem"), Path("own.pem"), Path("own.key"))
     assert servers.sasl is not None and servers.sasl() == ("prod", "s3cret")
     assert servers.logins() == ()
+
+
+@pytest.mark.parametrize("verb", ["create", "secure"])
+def test_a_command_that_is_proposed_has_them_as_well(asked: list[Any], monkeypatch: pytest.MonkeyPatch,
+                                                     verb: str) -> None:
+    monkeypatch.setattr(clusters, "create_cluster", lambda *_, **__: None)
+    for name in ("check_stopped", "secure_cluster"):
+        monkeypatch.setattr(securing, name, lambda *_, **__: securing.Secured(True, None, Roster()))
+    words = [word for key, value in GIVEN.items() for word in (f"--{key}", value)]
+    done = CliRunner().invoke(main, ["cluster", verb, "c", "--zookeeper", "zk1:2181", *words])
+
+    proposed = [line for line in done.output.splitlines() if line.startswith("  skuld ")]
+    assert proposed and all(f"--zookeeper zk1:2181 {' '.join(words)}" in line for line in proposed), done.output
 
 
 def test_without_them_nothing_is_shown(asked: list[Any]) -> None:

@@ -69,8 +69,10 @@ def test_a_key_that_is_authorised_again_has_its_new_row_in_its_old_place() -> No
 
 
 def test_a_revoked_key_does_not_come_back_and_a_key_has_one_owner() -> None:
-    with pytest.raises(Refused, match="revoked_key"):
+    with pytest.raises(Refused, match=r"'skuld keys make'.*revoked_key"):
         Roster((SHOP,)).revoking(B).authorised(SHOP)
+    with pytest.raises(Refused, match=r"remove node\.key from its data directory.*revoked_key"):
+        Roster((NODE,)).revoking(NODE.key).authorised(NODE)
     with pytest.raises(Refused, match="is that of shop"):
         Roster((SHOP,)).authorised(make_row(B, "other", ("reader",)))
 

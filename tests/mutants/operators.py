@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 DRAIN = "tests/cli/test_drain.py::"
+KEYS = "tests/cli/test_keys_verbs.py::"
 
 
 def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
@@ -40,4 +41,20 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by("tests/cli/test_failures.py::test_what_passes_is_worth_another_start",
              "services-given-up", "a node that finds no ZooKeeper is not started again",
              "failures._kind", "if is_service and error.code in LASTING_CODES else", "if is_service else"),
+    _seen_by(KEYS + "test_a_node_s_key_is_revoked_only_if_a_node_is_meant", "nodes-revoked-in-passing",
+             "a slip in a name ends a node", "keys.revoke", " and not is_for_node:\n", " and False:\n"),
+    _seen_by(KEYS + "test_a_new_key_goes_beside_those_that_lie_here", "rotated-onto-the-key-before",
+             "a key is replaced only where the one before does not lie", "keys._next_file",
+             "itertools.count(2) if not (path := Path(f\"{name}-{number}.key\")).exists())",
+             "itertools.count(2) if (path := Path(f\"{name}.key\")))"),
+    _seen_by("tests/cli/test_zookeeper_access.py::test_a_command_that_is_proposed_has_them_as_well",
+             "proposed-in-part", "a command that is proposed does not reach ZooKeeper",
+             "zookeeper_access.words_of",
+             " for key in _ORDER\n", " for key in ()\n"),
+    _seen_by("tests/runtime/zookeeper/test_securing.py::test_who_has_no_key_or_another_one_is_told_so",
+             "wrong-key-is-none", "who gave a key of another cluster is told to give one", "clusters.denied",
+             "    if Servers.of(hosts).logins():\n", "    if False:\n"),
+    _seen_by("tests/model/test_roster.py::test_a_revoked_key_does_not_come_back_and_a_key_has_one_owner",
+             "revoked-node-without-a-way-back", "who runs a node whose key is revoked is not told what to do",
+             "Roster.authorised", "if row.is_node else", "if False else"),
 )

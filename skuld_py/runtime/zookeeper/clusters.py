@@ -354,7 +354,11 @@ def stop(client: Any) -> None:
 
 
 def denied(hosts: str) -> Refused:
-    """The refusal when ZooKeeper lets others than us at the cluster."""
+    """The refusal when ZooKeeper lets others than us at the cluster: us with a key, or without one."""
+    if Servers.of(hosts).logins():
+        return Refused("zookeeper_denied", f"cluster-key: ZooKeeper at {hosts} shows this cluster to the owner of"
+                       " another key: the one given is not, or no longer, the cluster's; give the newest file"
+                       " ('skuld cluster rotate' writes one), or that of this cluster", hosts=hosts)
     return Refused("zookeeper_denied", f"ZooKeeper at {hosts} shows this cluster to its owner only; give the"
                    " cluster's key (--cluster-key FILE, or $SKULD_CLUSTER_KEY)", hosts=hosts)
 

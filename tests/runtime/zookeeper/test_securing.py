@@ -120,9 +120,10 @@ def test_the_folder_of_all_clusters_is_closed_where_it_was_left_open(server: Zoo
 
 def test_who_has_no_key_or_another_one_is_told_so(server: ZooKeeperServer, cluster: str) -> None:
     assert secure_cluster(asked_as_owner(server), cluster, PUBLIC).has_changed
-    for hosts in (server.hosts, asked_as_owner(server, "skuld-c:other")):
+    other = asked_as_owner(server, "skuld-c:other")
+    for hosts, words in ((server.hosts, "give the cluster's key"), (other, "is not, or no longer, the cluster's")):
         for ask in (read_parameters, check_stopped):
-            with pytest.raises(Refused, match="--cluster-key FILE") as refused:
+            with pytest.raises(Refused, match=words) as refused:
                 ask(hosts, cluster)
             assert refused.value.code == "zookeeper_denied"
     with pytest.raises(Refused, match="zookeeper_denied"):

@@ -1,0 +1,68 @@
+"""The verbs of keys, without a ZooKeeper: what is asked before a key is taken away, and where a new one goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skuld_py.cli.main import main
+from skuld_py.keys.files import ClusterKey, read_client_key, write_new
+from skuld_py.keys.pair import fresh
+from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster, make_row
+from skuld_py.runtime.zookeeper import rosters
+
+KEY = ClusterKey("prod", fresh(), "skuld-prod:x")
+
+
+class Kept:
+    """A roster, as ZooKeeper has it."""
+
+    def __init__(self) -> None:
+        self.roster = Roster((KeyRow(fresh().public, "h:1", (NODE_ROLE,)),
+                              make_row(fresh().public, "shop", ("producer",))), cluster=(KEY.pair.public,))
+
+    def read(self, *_: object) -> Roster:
+        return self.roster
+
+    def change(self, hosts: str, cluster: str, change: Callable[[Roster], Roster], *_: object) -> Roster:
+        self.roster = change(self.roster)
+        return self.roster
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kept:
+    made = Kept()
+    monkeypatch.setattr(rosters, "read_roster", made.read)
+    monkeypatch.setattr(rosters, "change_roster", made.change)
+    monkeypatch.chdir(tmp_path)
+    write_new(tmp_path / "prod.key", KEY.text)
+    return made
+
+
+def keys(*words: str) -> Result:
+    return CliRunner().invoke(main, ["keys", *words, "--cluster", "prod", "--cluster-key", "prod.key"])
+
+
+@pytest.mark.parametrize("by", ["name", "key"])
+def test_a_node_s_key_is_revoked_only_if_a_node_is_meant(kept: Kept, by: str) -> None:
+    node = kept.roster.rows[0]
+    refused = keys("revoke", getattr(node, by))
+
+    assert refused.exit_code == 1 and "h:1 is a node of cluster prod, and would end; with --node" in refused.stderr
+    assert not kept.roster.revoked
+    assert keys("revoke", getattr(node, by), "--node").exit_code == 0 and kept.roster.revoked == (node.key,)
+
+
+def test_a_client_s_key_is_revoked_without_more_words(kept: Kept) -> None:
+    assert keys("revoke", "shop").exit_code == 0 and len(kept.roster.revoked) == 1
+
+
+def test_a_new_key_goes_beside_those_that_lie_here(kept: Kept) -> None:
+    Path("shop.key").touch()
+    for number in (2, 3):
+        done = keys("rotate", "shop")
+        assert done.exit_code == 0 and f"its key is in shop-{number}.key" in done.output, done.output
+        assert read_client_key(Path(f"shop-{number}.key")).pair.public == kept.roster.rows[-1].key
