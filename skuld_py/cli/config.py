@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from skuld_py.cli import failures
 from skuld_py.cli.options import json_option
 from skuld_py.cli.settings import Settings
-from skuld_py.cli.twins import Path, options_of, variable, variable_in_use
+from skuld_py.cli.twins import ALL, Path, options_of, variable, variable_in_use
 
 
 @click.group()
@@ -49,10 +49,16 @@ def show(ctx: click.Context, verb: tuple[str, ...], changed: bool, as_json: bool
         print_json(rows)
         return
     made = table("setting", "value", "from")
-    for row in rows:
-        value = "-" if row["value"] is None else str(row["value"])
-        made.add_row(f"{row['verb']}.{row['key']}", value, row["from"])
+    for line in dict.fromkeys(_line(row, is_of_all=not verb) for row in rows):
+        made.add_row(*line)
     print_table(made)
+
+
+def _line(row: dict[str, Any], *, is_of_all: bool) -> tuple[str, str, str]:
+    """A row for people. Where all verbs are shown, what they share is one line, and not one for each."""
+    shared = (f"${variable(row['key'])}", f": {ALL}.{row['key']}")
+    table = ALL if is_of_all and row["from"].endswith(shared) else row["verb"]
+    return f"{table}.{row['key']}", "-" if row["value"] is None else str(row["value"]), row["from"]
 
 
 def _commands(ctx: click.Context, words: tuple[str, ...]) -> Iterator[tuple[Path, click.Command]]:

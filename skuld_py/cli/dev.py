@@ -101,7 +101,7 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
                 if as_json:
                     _introduce_as_json(*known)
                 else:
-                    _introduce(*known, is_key_found=is_found)
+                    _introduce(*known, is_key_found=is_found, worker=watcher.worker_shown(queue))
                 watch(watcher.look)
         finally:
             if cluster.addresses:
@@ -167,7 +167,8 @@ def _check_free(ports: range, option: str = "--port") -> None:
                               port=port) from error
 
 
-def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool, *, is_key_found: bool) -> None:
+def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool, *, is_key_found: bool,
+               worker: tuple[str, int] | None) -> None:
     """What runs where, and what to try."""
     from skuld_py.cli.showing import print_table, table
 
@@ -177,6 +178,8 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool,
         rows.add_row("node", address, str(cluster.node_process_id(index)), str(cluster.node_log(index)))
     if cluster.gateway_url:
         rows.add_row("gateway", cluster.gateway_url, "", str(cluster.gateway_log(0)))
+    if worker is not None:
+        rows.add_row("worker", f"queue {worker[0]}", str(worker[1]), str(cluster.worker_log(0)))
     kind = "" if cluster.key is not None else ", without keys,"
     click.echo(f"cluster {cluster.name}{kind} is ready after {took_s:.1f} s, its files in {place}"
                + ("" if is_kept else " until it stops"))
@@ -191,6 +194,8 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool,
         click.echo(f"  {line}")
     if cluster.gateway_url:
         click.echo(f"  curl {cluster.gateway_url}/v1/queues")
+    if worker is not None:
+        click.echo("The worker runs tasks once its Spark has started, which takes half a minute the first time.")
     click.echo("Ctrl-C stops everything.")
 
 
@@ -214,6 +219,10 @@ class _Watcher:
         self._cluster = cluster
         self._read = 0
         self._ended: list[str] = []
+
+    def worker_shown(self, queue: str | None) -> tuple[str, int] | None:
+        """The worker's queue and process, if there is one."""
+        return None if self.worker is None or queue is None else (queue, self.worker.pid)
 
     def say_stopping(self) -> None:
         """The end has begun."""

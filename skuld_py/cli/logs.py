@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -24,6 +25,14 @@ _LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _OURS = "skuld_py"
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Lines(logging.Formatter):
+    """One record as one line, its time with the zone: logs of several machines are read together."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """Date, time, thousandths and zone."""
+        return super().formatTime(record, datefmt) + time.strftime("%z", time.localtime(record.created))
 
 
 class _Documents(logging.Formatter):
@@ -40,7 +49,9 @@ class _Documents(logging.Formatter):
 
 def begin(is_verbose: bool) -> None:
     """Log what needs attention, or what is going on as well."""
-    logging.basicConfig(level=logging.INFO if is_verbose else logging.WARNING, format=_LINE)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines(_LINE))
+    logging.basicConfig(level=logging.INFO if is_verbose else logging.WARNING, handlers=[handler])
     # Every lost connection is a warning there; what it means for a verb, the verb says itself.
     logging.getLogger("kazoo").setLevel(logging.INFO if is_verbose else logging.ERROR)
 
@@ -69,7 +80,7 @@ def _note_level(_: click.Context, __: click.Parameter, level: str) -> str:
 
 def _note_format(_: click.Context, __: click.Parameter, form: str | None) -> str | None:
     if form is not None:
-        _format_as(_Documents() if form == "json" else logging.Formatter(_LINE))
+        _format_as(_Documents() if form == "json" else _Lines(_LINE))
     return form
 
 

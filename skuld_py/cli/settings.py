@@ -123,8 +123,8 @@ class Settings:
         seen: dict[str, Path] = {}
         for key, (place, _) in _entries(path, table):
             if key not in every:
-                of = "all verbs have" if path == (ALL,) else f"'{' '.join(path)}' has"
-                raise self._bad(place, f"{of} no option {key!r}; {_nearest(key, every)}")
+                of = f"'{' '.join(path)}' has no option" if path != (ALL,) else "verbs share no option"
+                raise self._bad(place, f"{of} {key!r}; {_nearest(key, every)}")
             if key in seen:
                 raise self._bad(place, f"is given as {'.'.join(seen[key])}, too; keep one of them")
             seen[key] = place

@@ -31,6 +31,16 @@ Path = tuple[str, ...]
 class SharedOption(click.Option):
     """An option that means the same for every verb that has it; its key is one of ``SHARED``."""
 
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Its help, with the file's value instead of words for none."""
+        words = self.show_default
+        if isinstance(words, str) and ctx.lookup_default(self.name or "", call=False) is not None:
+            self.show_default = True
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.show_default = words
+
 
 class SettingsOption(click.Option):
     """An option for settings of another program, ``NAME=VALUE``; in the file it may be a table of them. What is

@@ -92,7 +92,7 @@ def _users(file: Path | None) -> dict[str, str] | None:
     if file is None:
         return None
     try:
-        check_private(file)
+        check_private(file, "the passwords")
         return read(file.read_text(encoding="utf-8"), str(file))
     except OSError as problem:
         raise Refused("bad_users", f"users: {file} cannot be read: {problem.strerror}",

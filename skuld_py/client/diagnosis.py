@@ -43,8 +43,8 @@ def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None, loo
         return Refused("key_needed", "key: whoever listens at the nodes' addresses speaks to keys only, or is no"
                        " node; give a client's key (--client-key FILE, $SKULD_CLIENT_KEY, or Client(key=...))")
     return Refused("wrong_cluster_key", "key: the nodes do not show the cluster's key that the key file of"
-                   f" {key.name} names, or none at all; is it the key of another cluster, or was the cluster's key"
-                   " replaced? Then get a newer file")
+                   f" {key.name} names, or none at all; is it the key of another cluster, is it the port of"
+                   " something else, or was the cluster's key replaced? Then get a newer file")
 
 
 def _handshakes(nodes: Sequence[str], key: ClientKey | None, end: float) -> set[int]:

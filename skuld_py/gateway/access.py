@@ -128,7 +128,7 @@ class Tokens:
         try:
             mode = path.stat().st_mode
             if mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise _refusal(path, f"others than its owner may read or change it; run: chmod 600 {path}")
+                raise _refusal(path, f"may be read or changed by others than its owner; run: chmod 600 {path}")
             with path.open("rb") as stream:
                 raw = stream.read(FILE_BYTES_MAX + 1)
         except OSError as error:

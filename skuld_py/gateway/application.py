@@ -110,6 +110,7 @@ class Gateway:
     def identify(self, request: Request, verb: Verb) -> access.Bearer:
         """The sender of a request; refused when it is unknown, or may not do this."""
         if self.tokens is None or verb.scope is None:
+            request.state.bearer = access.ANYBODY.name
             return access.ANYBODY
         bearer = self.tokens.find(request.headers.get("authorization"))
         address = request.client.host if request.client is not None else ""
@@ -118,11 +119,12 @@ class Gateway:
                 raise refusal("too_many_failures", "too many requests with wrong tokens; wait and try again")
             raise refusal("unauthorized", "authorization: a known token is wanted: Authorization: Bearer TOKEN",
                           field="authorization", headers={"WWW-Authenticate": "Bearer"})
+        request.state.bearer = bearer.name
         if not bearer.is_valid(time.time_ns() // 1_000_000):
             raise refusal("unauthorized", "authorization: the time of this token is over; ask for another one",
                           field="authorization", headers={"WWW-Authenticate": "Bearer"})
         if not bearer.may(verb):
-            _log.warning("token %s may not %s", bearer.name, verb.name)
+            _log.warning("token %s may not %s, request %s", bearer.name, verb.name, request.state.id)
             raise refusal("forbidden_scope", f"this token has neither the role {' or '.join(roles_for(verb.name))}"
                           f" nor the scope {verb.scope.value!r}, and {verb.name} needs one of them",
                           field="authorization")
@@ -168,7 +170,6 @@ class Gateway:
     async def run(self, request: Request, verb: Verb, places: ExitStack) -> Response:
         """A request through the gates that are left, and its verb. ``places`` keeps its place until the answer."""
         bearer = self.identify(request, verb)
-        request.state.bearer = bearer.name
         if verb.scope is not None:
             self.enter(request, bearer, places)
         _check_accept(request, NDJSON if verb.is_stream else JSON)

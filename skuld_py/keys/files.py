@@ -139,7 +139,7 @@ def read_client_key(path: Path) -> ClientKey:
 def read_password(field: str, path: Path) -> str:
     """The password that is the only line of a file."""
     try:
-        check_private(path)
+        check_private(path, "the password")
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
@@ -151,15 +151,15 @@ def read_password(field: str, path: Path) -> str:
     return lines[0]
 
 
-def check_private(path: Path) -> None:
+def check_private(path: Path, secret: str = "the key") -> None:
     """``Refused`` when others may read a file that holds a secret; raises ``OSError`` when there is none."""
-    _check_mode(path, stat.S_IMODE(path.stat().st_mode))
+    _check_mode(path, stat.S_IMODE(path.stat().st_mode), secret)
 
 
-def _check_mode(path: Path, mode: int) -> None:
+def _check_mode(path: Path, mode: int, secret: str = "the key") -> None:
     if mode & 0o077:
         raise Refused("exposed_key", f"{path} may be read by others (mode {mode:04o}); make it yours alone ('chmod"
-                      f" 600 {path}'), and replace the key if anyone else has been on this machine",
+                      f" 600 {path}'), and replace {secret} if anyone else has been on this machine",
                       file=str(path))
 
 

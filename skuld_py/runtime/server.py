@@ -269,7 +269,8 @@ class Server:
     def _on_joined(self) -> None:
         if not self._is_ready:
             self._is_ready = True
-            log_ready(self._parameters, self._address, self._data, self._session_ms, self._retention)
+            log_ready(self._parameters, self._address, self._data, self._session_ms, self._retention,
+                      self._timing)
             self._on_ready()
 
     def _on_turn(self, now_ms: int) -> None:
@@ -330,17 +331,20 @@ def log_start(name: str, start: Start) -> None:
 
 
 def log_ready(parameters: Parameters, address: Member, data: Path, session_ms: int,
-              retention: Retention | None) -> None:
-    """Log what this node is, in one line, when it takes requests."""
+              retention: Retention | None, timing: Timing) -> None:
+    """Log what this node is, in one line, when it takes requests; of its timings those that are no default."""
+    changed = {field: value for field, value in attrs.asdict(timing).items()
+               if value != getattr(DEFAULT_TIMING, field)}
     keep_ms = retention.keep_ms if retention is not None else 0
     facts = {"event": "ready", "node": address.name, "version": __version__, "protocol": PROTOCOL_VERSION,
              "cluster": parameters.cluster, "data": str(data), "partitions": parameters.partitions,
              "replicas": parameters.replicas, "skew_ms": parameters.skew_ms, "session_ms": session_ms,
-             "retention_ms": keep_ms}
+             "retention_ms": keep_ms, "timings": changed}
     _log.info("node %s takes requests: skuld %s, protocol %s, cluster %s, data in %s; %d partitions, %d replicas,"
-              " clocks within %d ms, session %d ms, ended tasks kept %s", address.name, __version__,
+              " clocks within %d ms, session %d ms, ended tasks kept %s%s", address.name, __version__,
               PROTOCOL_VERSION, parameters.cluster, data, parameters.partitions, parameters.replicas,
               parameters.skew_ms, session_ms, f"{keep_ms // 1000} s" if keep_ms else "for ever",
+              "".join(f", {field.removesuffix('_ms')} {value} ms" for field, value in changed.items()),
               extra={"facts": facts})
 
 

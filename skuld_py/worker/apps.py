@@ -14,10 +14,12 @@ from pathlib import Path
 
 from skuld_py.embedded import python
 from skuld_py.errors import Refused
+from skuld_py.worker.registry import registered
 
 
 def load_apps(modules: Sequence[str], py_files: Sequence[Path] = ()) -> None:
-    """Import the modules; ``Refused`` names the one that cannot be, why, and what to do. They may import what
+    """Import the modules; ``Refused`` names the one that cannot be, why, and what to do; also if none of them
+    brings a task function. They may import what
     Spark's processes are given besides: ``py_files`` are modules and archives of modules."""
     here = str(Path.cwd())
     if "" not in sys.path and here not in sys.path:
@@ -28,6 +30,9 @@ def load_apps(modules: Sequence[str], py_files: Sequence[Path] = ()) -> None:
         raise Refused("no_app", "app: name at least one module that defines task functions")
     for module in modules:
         _load(module)
+    if not registered():
+        raise Refused("no_tasks", f"app: {', '.join(modules)} has no task functions; mark each with"
+                      " @skuld_py.task, or name the module that has them", module=modules[0])
 
 
 def _load(module: str) -> None:

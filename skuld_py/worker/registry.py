@@ -156,6 +156,11 @@ def lookup(name: str) -> Callable[..., Any]:
     return function
 
 
+def registered() -> tuple[str, ...]:
+    """The names of all functions there are."""
+    return tuple(_functions)
+
+
 def encode_call(function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> bytes:
     """The payload of a task that calls a function, given by itself or by the name workers know it by."""
     if not callable(function):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,3 +84,18 @@ def test_an_address_for_metrics_that_is_none_is_refused_before_anything_starts(t
     answer = CliRunner().invoke(node, ["--cluster", "c", "--data", str(tmp_path), "--metrics", "h:x"])
 
     assert "h:x" in str(answer.exception)
+
+
+def test_a_line_tells_its_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        level_of("--log-format", "text")
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\+0530 INFO ",
+                        handler.format(logging.LogRecord("skuld_py.x", logging.INFO, "", 0, "said", None, None)))
+    finally:
+        logging.getLogger().removeHandler(handler)
+        monkeypatch.undo()
+        time.tzset()

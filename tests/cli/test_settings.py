@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -316,3 +317,21 @@ def test_any_text_is_settings_or_a_config_error(text: str) -> None:
         made.check(["a"], lambda name: None)
     except BadConfig as problem:
         assert str(file) in problem.message
+
+
+def test_what_all_verbs_share_is_shown_once(asked: Asked) -> None:
+    write('[all]\nnodes = "h:1"\nclient-key = "mine.key"\n[claim]\nlease = 1\n')
+
+    def shown(*verb: str) -> list[str]:
+        lines = skuld("config", "show", *verb, "--changed").output.splitlines()
+        return sorted(line.split()[0] for line in lines if "skuld.toml" in line)
+    assert shown() == ["all.client-key", "all.nodes", "claim.lease"]
+    assert shown("claim") == ["claim.client-key", "claim.lease", "claim.nodes"]
+    every = json.loads(skuld("config", "show", "--changed", "--json").output)
+    assert sum(row["key"] == "nodes" for row in every) > 10, "programs have a row for each verb"
+
+
+def test_help_shows_what_the_file_says_also_where_the_default_is_none(asked: Asked) -> None:
+    assert "default: (none)" in skuld("claim", "--help").output
+    write('[all]\nclient-key = "mine.key"\n')
+    assert "default: mine.key" in skuld("claim", "--help").output

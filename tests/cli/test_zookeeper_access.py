@@ -143,3 +143,4 @@ def test_a_server_refuses_secrets_that_others_may_read(tmp_path: Path, option: s
 
     done = CliRunner().invoke(main, ["zookeeper", "--data", str(tmp_path / "data"), option, str(given)])
     assert done.exit_code == 1 and "may be read by others" in done.stderr
+    assert f"replace {'the passwords' if option == '--users' else 'the key'} if" in done.stderr

@@ -63,7 +63,7 @@ def test_what_is_refused_to_the_gateway_s_key_is_an_error_said_once_in_a_while(
                        (3, Refused("bad_name", "queue: no")), (59, denied), (60, denied)):
         journal.note_failure(error, f"r{now}", now)
 
-    assert [(record.levelname, record.message.rpartition(" ")[2]) for record in caplog.records] == [
+    assert [(record.levelname, record.getMessage().rpartition(" ")[2]) for record in caplog.records] == [
         ("ERROR", "r0"), ("ERROR", "r2"), ("ERROR", "r60")]
     assert "key: the nodes do not know it [denied]" in caplog.messages[0]
     assert {sample.labels["code"]: sample.value for family in journal.collect() for sample in family.samples
@@ -101,7 +101,17 @@ def test_a_gateway_whose_key_opens_nothing_says_so_in_its_log_and_blames_no_call
 
     assert (status, problem["code"], problem["field"]) == (502, "denied", None)
     error, = (record for record in caplog.records if record.levelname == "ERROR")
-    assert "gateway-7" in error.message and problem["request_id"] in error.message
+    assert "gateway-7" in error.getMessage() and problem["request_id"] in error.getMessage()
+
+
+def test_who_may_not_is_named_all_the_same(guarded: Guarded, cluster: LocalCluster) -> None:
+    assert guarded.with_scope("read").ask("GET", "/v1/status", x_request_id="may-not").status == 403
+    end = time.monotonic() + 10
+    while not (line := [line for path in _logs(cluster) for line in path.read_text().splitlines()
+                        if "request may-not" in line and " 403 " in line]):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert "by read, request may-not" in line[0]
 
 
 async def _unsent(_: object) -> None:

@@ -49,7 +49,7 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> Non
     write_new(path, CASES[2][0].text)
     path.chmod(mode)
 
-    with pytest.raises(Refused, match=r"may be read by others.*chmod 600") as refused:
+    with pytest.raises(Refused, match=r"may be read by others.*chmod 600.* replace the key if") as refused:
         read_client_key(path)
     assert refused.value.code == "exposed_key"
 

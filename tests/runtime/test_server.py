@@ -17,17 +17,18 @@ from kazoo.client import KazooClient
 
 from skuld_py.cluster.log.commands import Leave
 from skuld_py.cluster.log.entries import decode as decode_entry
-from skuld_py.config import Parameters
+from skuld_py.config import DEFAULT_TIMING, Parameters
 from skuld_py.embedded.ports import held_port
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
+from skuld_py.model.document import Member
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.messages import Greet, Greeted
 from skuld_py.model.registration import Registration
 from skuld_py.node.life.identity import IDENTITY_KEY, begin_start
 from skuld_py.runtime.agreement import STORE_FORMAT, check_expected
 from skuld_py.runtime.lmdb_store import LmdbStore
-from skuld_py.runtime.server import claim_directory, log_start
+from skuld_py.runtime.server import claim_directory, log_ready, log_start
 from skuld_py.runtime.zookeeper.clusters import create_cluster, read_names
 from skuld_py.runtime.zookeeper.log_following import follow
 from skuld_py.wire.codec import Envelope, decode, encode
@@ -251,3 +252,13 @@ def test_a_new_directory_is_no_error_and_another_one_s_is(caplog: pytest.LogCapt
     assert (new, other) == ("WARNING", "ERROR")
     assert "data directory is new: it fills from the other nodes" in new_text
     assert "does not trust its memory of all partitions" in other_text
+
+
+def test_the_line_of_a_start_names_timings_that_are_not_those_of_others(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    for timing in (DEFAULT_TIMING, attrs.evolve(DEFAULT_TIMING, gossip_ms=77)):
+        log_ready(Parameters("c", "id"), Member("h:1", "h", 1, "b"), Path("data"), 4_000, None, timing)
+
+    assert caplog.messages[0].endswith("ended tasks kept for ever")
+    assert caplog.messages[1].endswith("ended tasks kept for ever, gossip 77 ms")
+    assert [vars(record)["facts"]["timings"] for record in caplog.records] == [{}, {"gossip_ms": 77}]

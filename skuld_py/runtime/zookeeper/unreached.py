@@ -28,8 +28,22 @@ def unreached(servers: Servers) -> Refused:
     """The refusal when no server lets us in, with the reason that one of them has shown."""
     for refusal in _reasons(servers):
         return refusal
+    if unknown := _unknown(servers):
+        return Refused("zookeeper_unreachable", f"zookeeper: no address is known by the name in {unknown}; check"
+                       " how it is spelt, and this machine's name service", hosts=servers)
     return Refused("zookeeper_unreachable", f"no ZooKeeper answers at {servers}; check that it runs, that the"
                    " address is right and that this machine may connect to it", hosts=servers)
+
+
+def _unknown(servers: Servers) -> str:
+    """Those servers whose names this machine cannot resolve."""
+    unknown = []
+    for host, port in collect_hosts(servers)[0][:_SERVERS_MAX]:
+        try:
+            socket.getaddrinfo(host, None)
+        except OSError:
+            unknown.append(f"{host}:{port}")
+    return ", ".join(unknown)
 
 
 def _reasons(servers: Servers) -> Iterator[Refused]:

@@ -218,3 +218,15 @@ def test_renewed_files_count_from_the_next_connection_on(ours: Path, theirs: Pat
         with handler.create_connection(address, HOST, 10) as connection:
             connection.sendall(b"ruok")
             assert connection.recv(100) == b"imok"
+
+
+def test_a_server_whose_name_nobody_knows_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(host: str, *_: object) -> list[object]:
+        if host == "zk9":
+            raise socket.gaierror("Name or service not known")
+        return []
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    refusal = unreached(Servers("zk1:1,zk9:2181/skuld"))
+
+    assert refusal.code == "zookeeper_unreachable"
+    assert refusal.message.startswith("zookeeper: no address is known by the name in zk9:2181; check how it is")

@@ -1,0 +1,23 @@
+"""The modules that a worker is given: without a task function among them it would wait for ever, and fail all."""
+
+from __future__ import annotations
+
+import pytest
+
+from skuld_py.errors import Refused
+from skuld_py.worker import registry
+from skuld_py.worker.apps import load_apps
+
+
+def test_modules_without_a_task_function_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_functions", {})
+    monkeypatch.setenv("PYTHONPATH", "")
+    with pytest.raises(Refused, match=r"app: json, csv has no task functions; mark each with @") as refused:
+        load_apps(["json", "csv"])
+    assert refused.value.code == "no_tasks"
+
+    registry.task(name="apps.one")(_one)
+    load_apps(["json"])
+
+
+def _one(spark: object, context: object) -> None: ...
