@@ -195,7 +195,7 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool,
     if cluster.gateway_url:
         click.echo(f"  curl {cluster.gateway_url}/v1/queues")
     if worker is not None:
-        click.echo("The worker runs tasks once its Spark has started, which takes half a minute the first time.")
+        click.echo("Tasks that need Spark wait until it has started, half a minute the first time.")
     click.echo("Ctrl-C stops everything.")
 
 
