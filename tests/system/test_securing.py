@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from skuld_py import Client, Refused
+from skuld_py.cli.failures import LASTING
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.roles import CLIENTS
 from skuld_py.model.roster import Roster, make_row
@@ -32,7 +33,7 @@ def node_without_key(cluster: LocalCluster, index: int) -> str:
         [sys.executable, "-m", "skuld_py", "node", "--cluster", cluster.name, "--zookeeper",
          cluster.zookeeper_hosts, "--port", port, "--data", str(cluster.node_log(index).with_suffix(""))],
         capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1, done
+    assert done.returncode == LASTING, done
     return done.stderr
 
 
