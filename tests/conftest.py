@@ -28,7 +28,8 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-OF_SPARK = ("tests/archive/", "tests/demo/test_census.py", "tests/system/test_archive.py", "tests/worker/")
+OF_SPARK = ("tests/archive/", "tests/datasource/test_spark.py", "tests/demo/test_census.py",
+            "tests/system/test_archive.py", "tests/system/test_datasource.py", "tests/worker/")
 SPARK = "spark"
 LONGEST = (
     SPARK, "tests/machines/test_machines.py", "tests/installs/test_spark_range.py", "tests/installs/test_wheel.py",

@@ -12,7 +12,7 @@ from typing import Any
 
 from skuld_py.calls.results import encode_result
 from skuld_py.client.claims import ClaimKey, ClaimName
-from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, REPLICAS_MAX
+from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PARTITIONS_MAX, REPLICAS_MAX
 from skuld_py.errors import Refused
 from skuld_py.model import columns, names, proofs
 from skuld_py.model import ids as task_ids
@@ -143,6 +143,15 @@ def as_flag(field: str, value: object) -> bool:
     if type(value) is not bool:
         raise Refused("bad_option", f"{field}: True or False wanted, not {value!r:.80}", field=field)
     return value
+
+
+def as_place(partition: object) -> int:
+    """Of a number of a partition or None what a listing says."""
+    if partition is None:
+        return 0
+    if type(partition) is not int or not 0 <= partition < PARTITIONS_MAX:
+        raise Refused("bad_partition", f"partition: {str(partition)[:40]} is no number of a partition")
+    return partition + 1
 
 
 def as_seq(field: str, value: object) -> int:

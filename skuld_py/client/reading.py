@@ -120,7 +120,8 @@ class Reading:
 
     @stream
     def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
-             until: Time | None = None, function: str | None = None, page: int = 500) -> Flow[Task]:
+             until: Time | None = None, function: str | None = None, page: int = 500,
+             partition: int | None = None) -> Flow[Task]:
         """All tasks, or a queue's, in id order, which is the order of their making; one page in memory. Logs are
         left out (see ``get``).
 
@@ -130,7 +131,8 @@ class Reading:
         meanwhile is listed as it was, or as it is.
 
         ``function``: only calls of the task function of this name. Nodes do not look into payloads: all tasks that
-        are asked for otherwise are read, and the others left out here.
+        are asked for otherwise are read, and the others left out here. ``partition``: only those of this one; all
+        partitions may so be read side by side. A node of a release before 0.2 gives those of all the same.
         """
         now_ms = self._wall_ms()
         bounds = time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms)
@@ -138,7 +140,7 @@ class Reading:
         if function is not None:
             check_name(function)
         while not is_over:
-            question = m.List(0, queue or "", after, page, mask, *bounds)
+            question = m.List(0, queue or "", after, page, mask, *bounds, checking.as_place(partition))
             answer = (yield from ask(m.Listed, question)).message
             if mask and answer.ids:
                 found = yield from self._bare(task_ids.split(answer.ids))

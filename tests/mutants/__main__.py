@@ -63,6 +63,7 @@ from mutants import (
     sealing,
     settings,
     small,
+    sources,
     stops,
     tasks,
     timings,
@@ -84,7 +85,8 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *clocks.MUTANTS, *cluster_keys.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
                                *installs.MUTANTS, *observation.MUTANTS, *operators.MUTANTS,
                                *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
-                               *sealing.MUTANTS, *workers.MUTANTS, *calls.MUTANTS, *plain.MUTANTS)
+                               *sealing.MUTANTS, *sources.MUTANTS, *workers.MUTANTS, *calls.MUTANTS,
+                               *plain.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -85,7 +85,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            late = vnode.replica.lacking(closed) if closed else []\n",
            "            late = closed[:0]\n", "D10",
            script("an id below the watermark is refused by name and remedy")),
-    mutant("ended-changes", "what is being collected is changed by clients", "shut",
+    mutant("ended-changes", "what is being collected is changed by clients", "garbage.shut",
            "            found[task_id] = history\n", "            pass\n", "D10",
            script("what ended below the watermark changes no more"), seeds=0),
     mutant("collected-is-revived", "what is being collected begins anew", "judge_revivals",

@@ -275,3 +275,50 @@ def test_so_many_listings_are_open_at_a_node_and_so_many_of_a_client(machines: M
         machines.ask(node.view.me.name, m.List(number, "q", b"", 9), b"one")
         machines.pass_time(50)
     assert [type(each) for each in machines.answers_to(b"one")[-3:]] == [m.Listed] * 3, "the places are free again"
+
+
+# -- one partition ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spread() -> tuple[Machines, dict[int, list[bytes]]]:
+    """Tasks of several partitions, by partition."""
+    made, tasks = Machines(), dict[int, list[bytes]]()
+    made.pass_time(3_000)
+    for number in range(12):
+        batch = made.batch("q", 2)
+        made.ask(made.names[0], m.Enqueue(number, 3, (batch,)))
+        made.pass_time(100)
+        tasks.setdefault(ids.partition_of(batch.ids, 8), []).extend(ids.split(batch.ids))
+    return made, {partition: sorted(found) for partition, found in tasks.items()}
+
+
+def listed_by(machines: Machines, question: m.List) -> m.Message:
+    machines.ask(machines.names[0], question, b"one")
+    machines.pass_time(machines.timing.request_ms + 500)
+    return machines.answers_to(b"one")[-1]
+
+
+def test_a_question_about_one_partition_shows_its_tasks_alone(
+        spread: tuple[Machines, dict[int, list[bytes]]]) -> None:
+    machines, tasks = spread
+    assert len(tasks) > 3
+    for partition in range(8):
+        answer = listed_by(machines, m.List(partition, "", b"", 1_000, place=partition + 1))
+        assert isinstance(answer, m.Listed) and ids.split(answer.ids) == tasks.get(partition, [])
+
+
+def test_a_node_of_an_older_release_shows_all_and_others_are_left_out(
+        spread: tuple[Machines, dict[int, list[bytes]]], monkeypatch: pytest.MonkeyPatch) -> None:
+    machines, tasks = spread
+    read = waiting.Pages._read
+    monkeypatch.setattr(waiting.Pages, "_read", lambda self, now_ms, matter: read(
+        self, now_ms, attrs.evolve(matter, place=0)))
+    for partition, found in tasks.items():
+        answer = listed_by(machines, m.List(partition, "", b"", 1_000, place=partition + 1))
+        assert isinstance(answer, m.Listed) and ids.split(answer.ids) == found
+
+
+def test_a_partition_that_does_not_exist_is_refused(machines: Machines) -> None:
+    answer = listed_by(machines, m.List(3, "", b"", 9, place=9))
+    assert isinstance(answer, m.Failed) and answer.code == "bad_partition"

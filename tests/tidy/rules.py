@@ -45,6 +45,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "gateway": _CLIENT | {"verbs", "exposition", "files", "keys"},
     "worker": _CLIENT | {"embedded", "exposition", "extras"},
     "archive": _CLIENT | {"embedded", "worker"},
+    "datasource": _CLIENT | {"archive", "extras"},
     "workflow": _CLIENT | {"embedded", "worker"},
     "testing": _NODE | _CLIENT | {"worker", "almanac"},
     "cli": ANYTHING,
@@ -263,12 +264,13 @@ def plan(room: str, sources: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def spark(module: str, source: str) -> list[str]:
-    """Spark appears in worker/spark*, archive/spark*, workflow and demo only."""
-    has_place = module.startswith((f"{PACKAGE}.worker.spark", f"{PACKAGE}.archive.spark"))
+    """Spark appears in worker/spark*, archive/spark*, datasource/spark*, workflow and demo only."""
+    has_place = module.startswith(tuple(f"{PACKAGE}.{room}.spark" for room in ("worker", "archive", "datasource")))
     if has_place or room_of(module) in {"workflow", "demo"}:
         return []
     return [
-        f"{module}:{line}: {name.split('.')[0]} belongs in worker/spark*, archive/spark*, workflow and demo"
+        f"{module}:{line}: {name.split('.')[0]} belongs in worker/spark*, archive/spark*, datasource/spark*,"
+        " workflow and demo"
         for line, name in imports(module, source)
         if name.split(".")[0] in {"pyspark", "py4j"}
     ]

@@ -290,6 +290,7 @@ class List(Message):
 
     ``states``: a bit for each number of ``model.state``; 0 for any. ``since_ms`` and ``until_ms``: asked for then
     or later, and before (0: no bound); the body of a task with a unique name tells when, the id of others.
+    ``place``: of all partitions (0), or of the one before this number.
     """
 
     roles = ROLE_CLIENT | ROLE_NODE
@@ -301,6 +302,7 @@ class List(Message):
     states: int = fields.number(0, 127, default=0)
     since_ms: int = fields.number(default=0)
     until_ms: int = fields.number(default=0)
+    place: int = fields.number(0, PARTITIONS_MAX, default=0, since=3)
 
 
 @attrs.frozen

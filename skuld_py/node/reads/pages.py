@@ -97,6 +97,7 @@ class Pages(Duty):
         owned = self._owned()
         if isinstance(matter, m.Sum):
             return summed(owned, matter), SCAN_ROWS
+        owned = [vnode for vnode in owned if matter.place in (0, vnode.partition + 1)]
         lister = Lister(now_ms, [vnode.replica for vnode in owned], self._view.limits, matter)
         return lister.listed([vnode.partition for vnode in owned]), lister.scanned
 

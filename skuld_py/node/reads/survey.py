@@ -1,6 +1,7 @@
-"""A page of a listing: a question to every node. Answers cover all partitions or none.
+"""A page of a listing: a question to every node. Answers cover all partitions asked for, or none.
 
-Pages are joined over the owners, so a task missing on one copy is still listed.
+Pages are joined over the owners, so a task missing on one copy is still listed. A question about one partition
+needs the answers of its owners only; what a node of an older release says of others is left out.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ class ListOperation(Operation):
 
     def begin(self, now_ms: int) -> None:
         """Ask."""
+        if self._question.place > self.view.parameters.partitions:
+            self.refuse("bad_partition", f"partition: {self._question.place - 1} does not exist; there are"
+                        f" {self.view.parameters.partitions}, numbered from 0")
+            self.end()
+            return
         if not groups_of(self.view):
             self.refuse(*NOT_READY)
             self.end()
@@ -68,12 +74,16 @@ class ListOperation(Operation):
         self._try_to_answer(is_last=True)
 
     def _try_to_answer(self, is_last: bool) -> None:
-        if is_covered(groups_of(self.view), {name: answer.partitions for name, answer in self._answers.items()}):
+        groups = {each: cohorts for each, cohorts in groups_of(self.view).items() if self._is_wanted(each)}
+        if is_covered(groups, {name: answer.partitions for name, answer in self._answers.items()}):
             self.answer(self._page(self._question))
             self.end()
         elif is_last:
             self.refuse(*FELL_SHORT)
             self.end()
+
+    def _is_wanted(self, partition: int) -> bool:
+        return self._question.place in (0, partition + 1)
 
     def _page(self, question: m.List) -> m.Listed:
         answers = self._answers.values()
@@ -84,7 +94,8 @@ class ListOperation(Operation):
             rows = zip(ids.split(answer.ids), answer.bodies.unpack("bodies"),
                        answer.histories.unpack("histories"), strict=True)
             for task_id, body, history in rows:
-                if not upto or task_id <= upto:
+                if (not upto or task_id <= upto) and (not question.place or self._is_wanted(
+                        ids.partition_of(task_id, self.view.parameters.partitions))):
                     old = found.get(task_id, (body, b""))
                     found[task_id] = (body, join_histories(old[1], history))
         page, size = list[bytes](), 0

@@ -1,0 +1,66 @@
+"""Mutants of Spark's data source: what is let go, what is shut, what is given twice, what is asked for in vain."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+GATES, FENCE, OFFERS, REPEATS, LISTING = (f"tests/{name}.py::" for name in (
+    "datasource/test_gates", "datasource/test_fence", "datasource/test_offers", "datasource/test_repeats",
+    "node/test_listing"))
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("losers-let-go", "tasks of an attempt that lost stay", "datasource.gates.Commit.commit",
+           "        self._sweep()\n", "        pass\n", "W9",
+           GATES + "test_tasks_of_an_attempt_that_lost_die_and_those_that_it_adds_later_too", seeds=0),
+    mutant("gates-of-others", "a commit completes the gates of another write", "datasource.gates.Commit._hold",
+           "for claim in found if claim.id in wanted}", "for claim in found}", "W9",
+           GATES + "test_a_commit_gives_back_the_gates_of_another_that_is_under_way", seeds=0),
+    mutant("gates-anywhere", "the gates of a write are of several partitions, completed one after another",
+           "datasource.gates.open_attempt", "made[:16] + write.route.to_bytes(4, \"big\")", "made", "W9",
+           GATES + "test_all_gates_of_a_write_are_of_one_partition", seeds=0),
+    mutant("gates-for-ever", "a gate whose driver died stays open, and its tasks with it", "datasource.gates.make",
+           "expires=wall_s + GATE_S,", "expires=None,", "W9",
+           GATES + "test_a_driver_that_dies_in_its_commit_lets_nothing_go_and_its_gates_die", seeds=0),
+    mutant("commit-too-late", "a commit says that tasks are let go that are dead",
+           "datasource.gates.Commit.commit",
+           "if self._wall() > self._write.start_s + self._write.ttl_s - _SLACK_S:", "if False:", "W9",
+           GATES + "test_a_commit_that_comes_too_late_is_refused_and_lets_nothing_go", seeds=0),
+    mutant("commit-in-doubt", "a commit that took too long is said to have happened",
+           "datasource.gates.Commit.commit", "if self._wall() > expires_s - _SLACK_S:", "if False:", "W9",
+           GATES + "test_a_commit_that_took_so_long_that_gates_may_have_died_is_in_doubt", seeds=0),
+    mutant("complete-behind-the-lease", "gates are completed after somebody may have shut them",
+           "datasource.gates.Commit._complete", "if self._wall() > self._held_s + LEASE_S - _HASTE_S:",
+           "if False:", "W9", GATES + "test_a_driver_whose_leases_are_over_completes_nothing", seeds=0),
+    mutant("shut-under-a-lease", "a write is run again while its first driver may still complete it",
+           "datasource.gates.Commit.shut", '"completed" in states or "claimed" not in states', "True", "W9",
+           GATES + "test_a_driver_that_holds_its_gates_is_waited_for", seeds=0),
+    mutant("abort-of-the-known", "an aborted write leaves attempts of which the driver has not heard",
+           "datasource.gates.Commit.abort", "        shut(self._client, self._write, {*gates} - {*self._gates},"
+           " self._wall())\n", "", "W9", GATES + "test_an_aborted_write_leaves_nothing_that_lives", seeds=0),
+    mutant("batch-again", "a batch that was committed is stored again", "datasource.fence._is_done",
+           "earlier.has_happened() or not earlier.shut()", "not earlier.shut() and False", "W9",
+           FENCE + "test_a_batch_that_was_committed_is_not_stored_again", seeds=0),
+    mutant("batch-of-two-runs", "the first run of a batch is let go beside the second",
+           "datasource.fence._is_done", "earlier.has_happened() or not earlier.shut()",
+           "earlier.has_happened()", "W9",
+           FENCE + "test_a_run_that_died_behind_its_decision_is_shut_out_by_the_next", seeds=0),
+    mutant("batch-of-this-window", "a batch is forgotten when its window ends", "datasource.fence._decided",
+           "for back in (window_ms, 0)", "for back in (0,)", "W9",
+           FENCE + "test_a_decision_is_known_in_the_window_behind_its_own_and_dies_in_the_end", seeds=0),
+    mutant("offered-again", "what is offered again is given again", "Stream._next",
+           "if task.id not in known]", "]", "W9",
+           OFFERS + "test_whatever_is_lost_each_task_is_given_once", seeds=0),
+    mutant("confirmed-too-soon", "tasks are deleted before their batch is over", "Stream._next",
+           "{*ids.split(page.ids)} <= known and self._confirm(page)", "self._confirm(page)", "W9",
+           OFFERS + "test_each_task_is_given_once_and_deleted_once_its_batch_is_over", seeds=0),
+    mutant("forgotten-while-unseen", "what was given is forgotten when another page is offered", "Stream._next",
+           "            known &= {task.id for task in self._client.get_many(sorted(known))}\n",
+           "            known.clear()\n", "W9",
+           OFFERS + "test_whatever_is_lost_each_task_is_given_once", seeds=0),
+    mutant("rows-of-two-parts", "rows of two parts have one id", "Namer.__init__",
+           "(int(write.name[:8], 16) + part)", "(int(write.name[:8], 16))", "W9",
+           REPEATS + "test_no_two_rows_of_a_write_have_one_id_and_runs_of_rows_have_one_route", seeds=0),
+    mutant("list-of-all", "a question about one partition shows others", "ListOperation._page",
+           "not question.place or self._is_wanted(", "True or self._is_wanted(", "W9",
+           LISTING + "test_a_node_of_an_older_release_shows_all_and_others_are_left_out", seeds=0),
+)
