@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -16,6 +17,7 @@ from skuld_py.model.document import Document
 from skuld_py.partition.leadership import quorum
 from skuld_py.simulation import __main__ as command
 from skuld_py.simulation.small import log
+from skuld_py.simulation.small.branches import branches
 from skuld_py.simulation.small.run import Story, run
 from skuld_py.simulation.small.scenarios import FOCUSES, PAIRS, SCENARIOS, SPARE
 from skuld_py.simulation.small.script import Choices, Script, shrunk
@@ -52,12 +54,21 @@ def test_the_usual_schedule_and_some_deviations_break_nothing(pair: str) -> None
 @pytest.mark.slow
 def test_no_single_deviation_breaks_anything() -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        usual = pool.map(run, map(Script, (*PAIRS, *log.PAIRS)))
-        scripts = [script for verdict in usual for script in singles(verdict.script.pair, verdict.ways)]
-        verdicts = [verdict for verdict in pool.map(run, scripts, chunksize=8) if not verdict.passed]
+        verdicts = list(chain.from_iterable(pool.map(branches, (*PAIRS, *log.PAIRS))))
 
-    assert len(scripts) > 5_000
-    assert not verdicts, told(verdicts)
+    assert len(verdicts) > 5_000
+    assert all(verdict.passed for verdict in verdicts), told(verdicts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", ["crash:elect", "logcrash:log"])
+def test_a_branch_is_the_run_of_its_script(pair: str) -> None:
+    usual, *deviating = branches(pair)
+    chosen = [verdict for verdict in deviating if verdict.script.numbers[0] % 9 == 0]
+
+    assert [verdict.script.numbers for verdict in deviating] == [(number,) for number in range(usual.ways)]
+    assert [usual, *chosen] == [run(verdict.script) for verdict in (usual, *chosen)]
+    assert len({verdict.trace_hash for verdict in deviating}) > usual.ways / 2
 
 
 def test_scripts_that_once_failed_pass() -> None:

@@ -116,8 +116,8 @@ PAIRS = tuple(f"{name}:log" for name in STRIKES)
 class Story(Run):
     """A run with a script."""
 
-    def __init__(self, script: Script, listener: Callable[[str], None] | None) -> None:
-        self.choices = Choices(script.numbers)
+    def __init__(self, script: Script, listener: Callable[[str], None] | None, choices: Choices | None) -> None:
+        self.choices = choices or Choices(script.numbers)
         options = Options(MEMBERS, SETTINGS, USUAL, spread_ms=300, faults_ms=STORY_MS)
         world = World(registry=partial(Deviating, self._choose, self._befall))
         super().__init__(STILL, world, options, listener)
@@ -139,9 +139,9 @@ class Story(Run):
             self.scheduler.after(REBORN_MS, self.stage.start, process)
 
 
-def run(script: Script, listener: Callable[[str], None] | None = None) -> Verdict:
+def run(script: Script, listener: Callable[[str], None] | None = None, choices: Choices | None = None) -> Verdict:
     """Play a script."""
-    story = Story(script, listener)
+    story = Story(script, listener, choices)
     story.play()
     told = story.verdict()
     return Verdict(script, story.choices.count, {RULE: told.violations} if told.violations else {},

@@ -55,10 +55,10 @@ _FAULTS = {"pause": ("pause", AWAY_MS), "expire": ("expire", 0), "crash": ("cras
 class Story(Campaign):
     """A small run under way."""
 
-    def __init__(self, script: Script, trace: Trace) -> None:
+    def __init__(self, script: Script, trace: Trace, choices: Choices | None = None) -> None:
         scenario, _, focus = script.pair.partition(":")
         self._scenario, self._focus = SCENARIOS[scenario], FOCUSES[focus]
-        self.choices = Choices(script.numbers)
+        self.choices = choices or Choices(script.numbers)
         self._left = self._scenario.times if self._scenario.fault else 0
         self._struck_ms = self._scenario.begin_ms + self._scenario.joins * MOVE_MS
         self._numbers = count()
@@ -193,12 +193,12 @@ class Story(Campaign):
         return self.cluster.registry.documents[0][1]
 
 
-def run(script: Script, listener: Callable[[str], None] | None = None) -> Verdict:
-    """Play a script."""
+def run(script: Script, listener: Callable[[str], None] | None = None, choices: Choices | None = None) -> Verdict:
+    """Play a script. ``choices``: its decision points, if they are to be other ones."""
     if script.pair in log.PAIRS:
-        return log.run(script, listener)
+        return log.run(script, listener, choices)
     trace = Trace(listener)
-    story = Story(script, trace)
+    story = Story(script, trace, choices)
     error = ""
     try:
         story.play()
