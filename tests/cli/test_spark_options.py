@@ -95,7 +95,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
 ) -> None:
     answer = worker(*arguments)
 
-    assert (answer.exit_code, given) == (1, []) and f"[{code}]" in answer.output
+    assert (answer.exit_code, given) == (4, []) and f"[{code}]" in answer.output
 
 
 def test_dev_gives_its_worker_what_it_was_given_and_without_one_refuses() -> None:

@@ -109,6 +109,7 @@ ROWS = (
     Row("fail", m.Conclude, lambda world: world.me.fail(world.held, b"why", retry_in_s=0)),
     Row("fail_many", m.Conclude, lambda world: insist(world.me.fail_many([world.held], retry_in_s=0))),
     Row("snooze", m.Conclude, lambda world: world.me.snooze(world.held, 0)),
+    Row("snooze_many", m.Conclude, lambda world: world.me.snooze_many([world.held], 0)),
     Row("release", m.Conclude, lambda world: world.me.release(world.held)),
     Row("cancel", m.Cancel, lambda world: world.me.cancel(world.waiting)),
     Row("purge", m.Cancel, lambda world: world.me.purge(QUEUE)),

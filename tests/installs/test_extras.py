@@ -77,7 +77,7 @@ def test_a_verb_names_the_extra_that_it_needs_in_one_line(row: str, said: dict[s
 def test_a_worker_of_plain_functions_is_in_a_plain_install(tmp_path: Path) -> None:
     (status, line), = run([["worker", "--queue", "q", "--app", "no_such_app"]], tmp_path, OPTIONAL)
 
-    assert status == 1 and "there is no module no_such_app" in line
+    assert status == 4 and "there is no module no_such_app" in line
 
 
 def test_a_program_is_told_in_a_document(tmp_path: Path) -> None:

@@ -9,7 +9,14 @@ import pytest
 
 from skuld_py.config import Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
+from skuld_py.runtime import connections, peeking
 from skuld_py.runtime.zookeeper.clusters import create_cluster
+
+
+@pytest.fixture
+def memory_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is that of a node's process. That of the tests may be larger already, and would cut all."""
+    monkeypatch.setattr(connections, "MEMORY_BYTES", peeking.own_bytes() + connections.MEMORY_BYTES)
 
 
 @pytest.fixture(scope="module")

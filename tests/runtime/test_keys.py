@@ -24,6 +24,8 @@ from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.transport import Transport
 from skuld_py.wire.codec import Envelope, decode, encode
 
+pytestmark = pytest.mark.usefixtures("memory_of_a_node")
+
 CLUSTER, WAIT_S = "test", 10.0
 
 

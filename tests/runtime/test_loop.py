@@ -60,6 +60,8 @@ from skuld_py.runtime.loop import ACQUAINTANCES_MAX, Loop
 from skuld_py.runtime.transport import Transport
 from skuld_py.wire.codec import Envelope, decode, encode
 
+pytestmark = pytest.mark.usefixtures("memory_of_a_node")
+
 CLUSTER = "test"
 PEER = Member("bert", "127.0.0.1", 7002, "boot")
 

@@ -23,6 +23,8 @@ from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.transport import FAREWELL, Traffic, Transport
 from skuld_py.wire.codec import FRAMES_MAX, Envelope, decode, encode
 
+pytestmark = pytest.mark.usefixtures("memory_of_a_node")
+
 WAIT_S = 10.0
 CLUSTER = "test"
 SMALL = Limits(message_bytes=64 << 10)

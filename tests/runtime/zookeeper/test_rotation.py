@@ -146,7 +146,7 @@ def test_at_the_end_the_key_before_opens_nothing(town: Town) -> None:
         for path in town.owners():
             with pytest.raises(NoAuthError):
                 old.get(path)
-    with pytest.raises(Refused, match="--cluster-key FILE"):
+    with pytest.raises(Refused, match="not, or no longer, the cluster's"):
         read_parameters(town.asked_by(town.old), town.name)
     roster = read_roster(town.asked_by(town.new), town.name)
     assert roster is not None and roster.cluster == (town.new.pair.public,)
