@@ -86,7 +86,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        self._parked.dismiss(now_ms)\n", "", "A2",
            STOPPING + "test_clients_are_sent_to_other_nodes_those_that_wait_too", seeds=0),
     mutant("leaver-not-waited-for", "each claim that a leaver was asked for is in doubt", "Delegation.on_gone",
-           "min(self._patience_ends_ms, now_ms + self._claim.view.timing.resend_ms)", "now_ms", "A2",
+           "min(self._patience_ends_ms, now_ms + moment_ms)", "now_ms", "A2",
            CLAIMING + "test_what_a_peer_says_that_has_just_left_counts", seeds=0),
     mutant("stop-amid-a-commit", "the simulated process ends between its turn and its commit", "Process._depart",
            "        if self._is_busy:\n            self._call_later(1, self._depart)\n            return\n", "",

@@ -8,12 +8,11 @@ import attrs
 import pytest
 
 from node.machines import Machines
-from skuld_py.config import DEFAULT_TIMING
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.events import MembersChanged, Received, Withheld
-from skuld_py.node.claims.claim import Delegation
+from skuld_py.node.claims.claim import LEAVER_MS, Delegation
 from skuld_py.partition.leadership.promise import Promise
 
 
@@ -167,7 +166,7 @@ def test_a_claim_goes_on_soon_when_the_peer_it_asks_is_gone(machines: Machines) 
     assert machines.answers_to(b"client") == []
 
     machines.give(asker, MembersChanged(tuple(member for member in machines.members if member.name != deaf)))
-    machines.pass_time(DEFAULT_TIMING.resend_ms + 100)
+    machines.pass_time(LEAVER_MS + 100)
 
     assert refused(machines, b"client") == [("uncertain", False)]
 

@@ -11,6 +11,7 @@ import pytest
 
 from skuld_py.model import columns
 from skuld_py.model import messages as m
+from skuld_py.node.claims import claim
 from skuld_py.node.limits.lender import LendOperation
 from skuld_py.simulation import campaign
 from skuld_py.simulation.cluster import Cluster
@@ -41,6 +42,8 @@ def of_limits(seed: int, drawn: Options) -> Options:
 
 def test_a_home_that_counts_what_deposed_leaders_report_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "apply_profile", of_limits)
+    monkeypatch.setattr(claim, "LEAVER_MS", 0)  # sessions end all the time here, and claims are to go on
+
     def whoever_reports(_: LendOperation, report: m.Reckoned) -> list[tuple[int, int, int]]:
         rows = (columns.unpack_u64(column) for column in (report.partitions, report.epochs, report.used))
         return list(zip(*rows, strict=True))

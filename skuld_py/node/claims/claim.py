@@ -33,6 +33,9 @@ from skuld_py.node.operations.duty import NEVER_MS
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 
+LEAVER_MS = 400
+"""How long a peer that is a member no more may answer: a little longer than one that left cleanly does."""
+
 
 class Attempt(Protocol):
     """One try of a claim at one node."""
@@ -128,8 +131,12 @@ class Delegation(Operation):
         """The peer is no member any more: it is waited for a moment only. One that left cleanly answers that long
         what it was asked before; else each claim that it served would be in doubt."""
         if self.peer in gone and self._claim.current is self:
-            self._patience_ends_ms = min(self._patience_ends_ms, now_ms + self._claim.view.timing.resend_ms)
-            self.operations.timers.set(self._patience_ends_ms, self)
+            moment_ms = min(self._claim.view.timing.resend_ms, LEAVER_MS)
+            until_ms = min(self._patience_ends_ms, now_ms + moment_ms)
+            if until_ms > now_ms:
+                self.operations.timers.set(until_ms, self)
+            else:
+                self._claim.go_on(now_ms)
 
     def on_timer(self, now_ms: int) -> None:
         """Let the claim go on without this peer; at the deadline, stop listening. Forget its hint; it may give it
