@@ -26,7 +26,7 @@ def main(nodes: str, url: str, token: str, certificate: str) -> None:
     asked = urllib.request.Request(f"{url}/v1/tasks/{task_id}", headers={"authorization": f"Bearer {token}"})
     with urllib.request.urlopen(asked, context=ssl.create_default_context(cafile=certificate)) as answer:
         told = json.load(answer)
-    print(json.dumps({"result": (result or b"").decode(), "state": told["state"], "queue": told["queue"]}))
+    print(json.dumps({"result": result, "state": told["state"], "queue": told["queue"]}))
 
 
 if __name__ == "__main__":

@@ -47,4 +47,4 @@ def test_a_task_goes_from_desk_to_worker_and_gateway(tmp_path: Path) -> None:
         said = made.at_desk(
             sys.executable, "-m", "machines.desk", made.addresses[0], url, token, str(certificate), key="worker",
             timeout_s=660.0, search_path=(str(TESTS.parent), str(TESTS)))
-        assert json.loads(said) == {"result": "500500", "state": "completed", "queue": "sums"}
+        assert json.loads(said) == {"result": 500500, "state": "completed", "queue": "sums"}
