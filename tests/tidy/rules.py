@@ -116,6 +116,10 @@ SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign", f"{_SC
 SIMULATION_SHELL_MODULES = frozenset({"argparse", "csv", "gc", "matplotlib", "multiprocessing", "pathlib", "rich",
                                       "sys", "time", "traceback"})
 
+FORKING = "skuld_py.simulation.small.branches"
+FORKING_MODULES = frozenset({"gc", "os", "pickle"})
+"""It copies the process that plays; in each copy the run is as pure as ever."""
+
 UNSTABLE_BUILTINS = {
     "hash": "differs from one interpreter to the next; use zlib.crc32 or hashlib",
     "id": "is an address, another one in every run",
@@ -284,6 +288,8 @@ def purity(module: str, source: str) -> list[str]:
     may = PURE_MODULES | PURE_EXTRAS.get(room, frozenset())
     if module in SIMULATION_SHELL:
         may |= SIMULATION_SHELL_MODULES
+    if module == FORKING:
+        may |= FORKING_MODULES
     complaints = [
         f"{module}:{line}: {room} is pure and may not import {name}"
         for line, name in imports(module, source)
