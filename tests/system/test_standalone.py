@@ -190,7 +190,8 @@ def test_everything_runs_on_both_executors(workers: Workers, spark: Standalone, 
 def test_the_first_lines_say_which_spark_and_where(workers: Workers, spark: Standalone) -> None:
     eventually(lambda: "ready in" in workers.log, workers.newest)
 
-    assert re.search(rf"Spark \d+\.\d+\.\d+ on {spark.master} is starting", workers.log)
+    assert "Spark starts with the first task that needs it" in workers.log.splitlines()[0]
+    assert "a task needs Spark, which is starting" in workers.log
     assert re.search(rf"ready in .*: Spark \d+\.\d+\.\d+ on {spark.master}, application app-\d+-\d+", workers.log)
 
 
@@ -218,7 +219,7 @@ def test_a_worker_that_is_killed_loses_its_executors_and_another_does_its_task(
     partition, killed = psutil.Process(inner), workers.newest
     executors = spark.executors()
     other = workers.start()
-    eventually(lambda: "ready in" in workers.log, other)  # it waits for room
+    eventually(lambda: "Spark starts with the first task that needs it" in workers.log, other)
 
     killed.kill()
 
@@ -236,13 +237,13 @@ def test_without_its_master_a_task_goes_on_and_so_does_the_next_and_a_new_master
     with gate.open("w") as opened:  # opens when the task has
         spark.kill_master()
         opened.write("done")
-    assert result_of(client, running, workers.newest) == b"done"
-    assert result_of(client, enqueue(client, "hold", "", 0), workers.newest) == b"8"
+    assert result_of(client, running, workers.newest) == "done"
+    assert result_of(client, enqueue(client, "hold", "", 0), workers.newest) == 8
     executors = spark.executors()
 
     spark.start_master()
 
     assert psutil.wait_procs(executors, timeout=120)[1] == []  # a new master knows none of them
-    assert result_of(client, enqueue(client, "hold", "", 0), workers.newest) == b"8"
+    assert result_of(client, enqueue(client, "hold", "", 0), workers.newest) == 8
     eventually(lambda: workers.log.count("ready in") == 2, workers.newest)
     assert "all executors are lost" in workers.log
