@@ -563,7 +563,7 @@ def test_dev_goes_on_when_a_node_is_killed_and_says_so() -> None:
 def test_dev_shows_what_its_worker_says() -> None:
     port = str(consecutive_ports(3))
     with Running("dev", "--port", port, "--worker", "general", "--app", "no.such") as dev:
-        dev.says("the worker has ended with status 1", within_s=60)
+        dev.says("the worker has ended with status 4", within_s=60)
 
         assert "there is no module no.such" in dev.output
         dev.process.send_signal(signal.SIGTERM)
