@@ -78,10 +78,7 @@ class Roster:
 
     def authorised(self, row: KeyRow) -> Roster:
         """With this row in place of that of the same key, if there is one. ``Refused`` for a revoked key."""
-        if row.key in self.revoked:
-            remedy = ("remove node.key from its data directory, and start it again: it makes another one"
-                      if row.is_node else "make another one ('skuld keys make', or 'skuld keys rotate')")
-            raise Refused("revoked_key", f"key {row.key} of {row.name} is revoked; {remedy}", name=row.name)
+        self.check_revoked(row)
         known = self.by_key.get(row.key)
         if known is not None and known.name != row.name:
             raise Refused("key_taken", f"key {row.key} is that of {known.name}; make another one for {row.name}",
@@ -91,6 +88,13 @@ class Roster:
                           " nobody uses ('skuld keys list' shows them)")
         rows = tuple(row if each.key == row.key else each for each in self.rows)
         return attrs.evolve(self, rows=rows if known is not None else (*rows, row))
+
+    def check_revoked(self, row: KeyRow) -> None:
+        """``Refused`` if the key of this row is revoked."""
+        if row.key in self.revoked:
+            remedy = ("remove node.key from its data directory, and start it again: it makes another one"
+                      if row.is_node else "make another one ('skuld keys make', or 'skuld keys rotate')")
+            raise Refused("revoked_key", f"key {row.key} of {row.name} is revoked; {remedy}", name=row.name)
 
     def revoking(self, key: str) -> Roster:
         """Without this key, for good."""

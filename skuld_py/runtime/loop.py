@@ -228,11 +228,11 @@ class Loop:
             self._let_out(turn.late)
 
     def _check_own_key(self) -> None:
-        """Without it no other node hears this one, which would seem to be well for ever."""
+        """Once it is revoked no other node hears this one, which would seem to be well for ever. A row that is
+        gone without that is put back (``Keyring.put``)."""
         assert self._keyring is not None
-        if self._keyring.me.public not in self._keyring.roster.by_key:
-            raise Refused("denied", f"key: that of node {self._me} is revoked; to let it in again, remove the"
-                          " node.key in its data directory, or have the key authorised, and start it")
+        if self._keyring.mine is not None:
+            self._keyring.roster.check_revoked(self._keyring.mine)
 
     def _pause_ms(self, end_ms: int | None) -> int | None:
         due_ms = self._due_ms

@@ -56,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "    if Servers.of(hosts).logins():\n", "    if False:\n"),
     _seen_by("tests/model/test_roster.py::test_a_revoked_key_does_not_come_back_and_a_key_has_one_owner",
              "revoked-node-without-a-way-back", "who runs a node whose key is revoked is not told what to do",
-             "Roster.authorised", "if row.is_node else", "if False else"),
+             "Roster.check_revoked", "if row.is_node else", "if False else"),
     _seen_by("tests/worker/test_apps.py::test_modules_without_a_task_function_are_refused",
              "worker-without-functions", "a worker that has no functions starts, and fails what it claims",
              "apps.load_apps", "    if not registered():\n", "    if False:\n"),

@@ -520,13 +520,16 @@ def test_a_new_roster_is_dialled_by() -> None:
 
 def test_a_node_whose_key_is_revoked_ends_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     _, world, loop, keyring = keyed(BERT)
+    keyring.mine = ANNA
     keyring.on_change = loop.dial_anew
+    keyring.put(Roster((BERT,)))
+    loop.turn()  # its row is gone and not revoked: it is about to be put back
     keyring.put(keyring.roster.revoking(ANNA.key))
     vars(world)["wait"] = lambda timeout_ms: loop.stop()
 
-    with pytest.raises(Refused, match="that of node anna is revoked"):
+    with pytest.raises(Refused, match="of anna is revoked; remove node"):
         loop.run()
-    assert "the node ends: key: that of node anna" in caplog.text and "Traceback" not in caplog.text
+    assert "the node ends: key aaaa" in caplog.text and "Traceback" not in caplog.text
 
 
 WAITER = KeyRow("w" * 40, "wanda", ("worker",))
