@@ -14,12 +14,19 @@ What takes long comes first, so that no process is left alone with it in the end
 The tests of every day are those not marked ``slow``, and of each adapter one that is, marked ``smoke``. That there
 are others is told at the end, by pytest's own count too, which xdist would keep to itself. ``scripts/test --slow``
 are those others, and what hypothesis draws, with as many examples as it wants.
+
+What is played in bulk (all deviations of a schedule, a campaign's seeds) is shared out: ``--share 4`` plays a
+quarter, and the number of commits says which, so that four commits play all. Every part has been played before,
+so what fails is news.
 """
 
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,12 +84,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """What a test expects may be a file that it can write itself."""
     parser.addoption("--rewrite", action="store_true",
                      help="write the files of what is expected anew, from what is found; look at the difference")
+    parser.addoption("--share", type=int, default=1, metavar="N",
+                     help="of what is played in bulk play an Nth: another one with each commit")
 
 
 def pytest_configure() -> None:
     """Let Ctrl-C be heard, here and in all processes that the tests start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def share(pytestconfig: pytest.Config) -> range:
+    """The numbers that are played of what is played in bulk."""
+    parts = pytestconfig.getoption("share")
+    return range(_commits() % parts if parts > 1 else 0, sys.maxsize, parts)
+
+
+def _commits() -> int:
+    """How many there are; so that a share is the same one whenever a commit is tested."""
+    words = ("git", "rev-list", "--count", "HEAD")
+    return int(subprocess.run(words, cwd=Path(__file__).parent, check=True, capture_output=True).stdout)
 
 
 # -- what was left out -------------------------------------------------------------------------------

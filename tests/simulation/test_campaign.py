@@ -28,6 +28,8 @@ SEEDS = 100
 """Of a campaign; thousands are for ``scripts/simulate``."""
 PLANTED_SEEDS = 200
 VACUOUS_MAX = 0.2
+MISSED_MAX = 3
+"""Kinds of faults that a share of the campaign may be without; the whole has them all."""
 KEPT = Path(__file__).with_name("seeds.txt")
 Play = Callable[[Iterable[int]], list[Verdict]]
 TOP = Path(__file__).resolve().parents[2]
@@ -61,14 +63,16 @@ def test_seeds_that_once_failed_pass(play: Play) -> None:
 
 
 @pytest.mark.slow
-def test_every_promise_is_kept(play: Play) -> None:
-    verdicts = play(range(SEEDS))
+def test_every_promise_is_kept(play: Play, share: range) -> None:
+    seeds = range(SEEDS)[share.start::share.step]
+    verdicts = play(seeds)
 
     assert all(verdict.passed for verdict in verdicts), told(verdicts)
-    assert sum(verdict.is_vacuous for verdict in verdicts) <= VACUOUS_MAX * SEEDS
+    assert sum(verdict.is_vacuous for verdict in verdicts) <= VACUOUS_MAX * len(seeds)
     stats: Counter[str] = sum((verdict.stats for verdict in verdicts), Counter())
-    assert [fault for fault in FAULTS if not stats[f"fault {fault}"]] == []
-    assert stats["elections"] > 3 * SEEDS
+    missed = [fault for fault in FAULTS if not stats[f"fault {fault}"]]
+    assert len(missed) <= (MISSED_MAX if share.step > 1 else 0), missed
+    assert stats["elections"] > 3 * len(seeds)
     assert stats["on wire"]
 
 

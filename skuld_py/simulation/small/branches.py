@@ -24,12 +24,15 @@ from skuld_py.simulation.small.run import run
 from skuld_py.simulation.small.script import Choices, Script
 from skuld_py.simulation.small.verdict import Verdict
 
+ALL = range(1 << 62)
+
 
 class Branching(Choices):
     """The decision points of the usual schedule; or, in a copy, of the one deviation that it plays."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: range) -> None:
         super().__init__(())
+        self._share = share
         self.told: list[Verdict] = []
         """What the copies said, in the order of their numbers."""
         self.number: int | None = None
@@ -40,7 +43,7 @@ class Branching(Choices):
         """A decision point: the usual schedule goes on when all ways were gone to their ends."""
         if self.number is None:
             for number in range(self.count, self.count + len(ways)):
-                if self._is_copy(number):
+                if number in self._share and self._is_copy(number):
                     self._numbers = (number,)
                     break
         return super().at(ways, *where)
@@ -63,11 +66,11 @@ class Branching(Choices):
         return False
 
 
-def branches(pair: str) -> list[Verdict]:
-    """The usual schedule of a pair, then each single deviation from it."""
+def branches(pair: str, share: range = ALL) -> list[Verdict]:
+    """The usual schedule of a pair, then each single deviation from it whose number is of the share."""
     gc.collect()
     gc.freeze()  # or each copy would copy all that its collector marks
-    choices = Branching()
+    choices = Branching(share)
     try:
         verdict = run(Script(pair), choices=choices)
         if choices.out is None:
