@@ -18,6 +18,8 @@ from skuld_py.cli.values import DAY_S, Duration
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LEAST_S, _MOST_S = 0.001, 60.0
+_LEAST = {"seat_ms": 1.0}
+"""A seat that is given sooner goes to a node that may only be looking in, and takes a vote with it."""
 _MOST = {"draft_ms": 30 * DAY_S, "horizon_ms": DAY_S, "exchange_ms": 3600.0, "rewatch_ms": 3600.0,
          "seat_ms": DAY_S, "steady_ms": DAY_S, "sync_ms": 3600.0,
          "ending_ms": 20.0, "handover_ms": 30.0}
@@ -85,7 +87,7 @@ def timing_options(function: F) -> F:
     for field, (default, words) in reversed(_DURATIONS.items()):
         option = click.option(
             f"--{TIMING}-{word_of(field)}", _name_of(field), cls=TimingOption, metavar="DURATION", default=default,
-            type=Duration(_LEAST_S, _MOST.get(field, _MOST_S)), help=words)
+            type=Duration(_LEAST.get(field, _LEAST_S), _MOST.get(field, _MOST_S)), help=words)
         function = option(function)
     return function
 

@@ -26,7 +26,8 @@ def parse_address(text: str) -> tuple[str, int]:
     """``HOST:PORT`` as a pair; raises ``Refused``."""
     host, _, port = text.rpartition(":")
     if not _HOST.fullmatch(host) or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65_536:
-        raise Refused("bad_address", f"node: {text!r} is not HOST:PORT, such as 127.0.0.1:13000")
+        such = "[::1]:13000: an IPv6 address stands in brackets" if host.count(":") > 1 else "127.0.0.1:13000"
+        raise Refused("bad_address", f"node: {text!r} is not HOST:PORT, such as {such}")
     return host, int(port)
 
 

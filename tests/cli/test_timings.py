@@ -78,6 +78,7 @@ def test_the_command_line_then_the_environment_then_the_file(started: list[Timin
      ["line 4", "is given as node.timing-vote, too; keep one of them"]),
     ('[node.timing]\ngossip = "1x"\n', ["--timing-gossip", "line 2: node.timing.gossip", "90d"]),
     ('[node.timing]\ngossip = "2m"\n', ["--timing-gossip", "1 ms to 1 min"]),
+    ('[node.timing]\nseat = "900ms"\n', ["--timing-seat", "1 s to 24 h"]),
     ('[node.timing]\nending = "21s"\n', ["--timing-ending", "1 ms to 20 s"]),
     ('[node.timing]\nhandover = "31s"\n', ["--timing-handover", "1 ms to 30 s"]),
     ('[claim.timing]\ngossip = "1s"\n', ["claim.timing.gossip", "has no option"]),

@@ -215,6 +215,11 @@ def test_what_is_no_address_is_refused_with_an_example(node: str) -> None:
         Client([node])
 
 
+def test_an_ipv6_address_is_wanted_in_brackets() -> None:
+    with pytest.raises(Refused, match=r"'::1:13000' is not HOST:PORT, such as \[::1\]:13000: an IPv6 address"):
+        Client(["::1:13000"])
+
+
 @pytest.mark.parametrize("error", [
     Refused("code", "why", field=7), Uncertain("deadline", "no answer"), Fenced("lost", token=1),
     Malformed("field", "problem"), Corrupt("body", b"key")])

@@ -13,6 +13,12 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    _seen_by("tests/runtime/zookeeper/test_tls.py::test_a_server_whose_name_nobody_knows_is_named",
+             "one-unknown-name-is-enough", "an ensemble is not asked when one of its names is unknown",
+             "unreached.check_names", "if len(unknown) == len(collect_hosts(servers)[0]):", "if unknown:"),
+    _seen_by("tests/cli/test_timings.py::test_what_is_wrong_in_the_file_is_named", "seats-for-passers-by",
+             "a node may be given a seat as soon as it looks in", "timings.timing_options",
+             "_LEAST.get(field, _LEAST_S)", "_LEAST_S"),
     _seen_by(DRAIN + "test_what_does_not_pass_is_raised_at_once", "drain-in-the-dark",
              "a drain whose key opens nothing goes on to its limit", "drain._asked",
              "            raise\n        return error", "            pass\n        return error"),

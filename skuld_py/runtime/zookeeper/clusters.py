@@ -47,7 +47,7 @@ from skuld_py.model.roster import Roster
 from skuld_py.runtime.zookeeper.handler import Handler, logger
 from skuld_py.runtime.zookeeper.log_reading import Header
 from skuld_py.runtime.zookeeper.servers import Servers
-from skuld_py.runtime.zookeeper.unreached import unreached
+from skuld_py.runtime.zookeeper.unreached import check_names, unreached
 
 ROOT = "/skuld"
 ROOT_ACL = [make_acl("world", "anyone", read=True, create=True, delete=True)]
@@ -324,8 +324,10 @@ def heed_owners(client: Any, root: str, timeout_s: float) -> None:
 
 
 def start(client: Any, hosts: str, timeout_s: float) -> None:
-    """Connect, or ``Refused`` once the time is over, or the name and password are not taken."""
+    """Connect, or ``Refused`` once the time is over, or the name and password are not taken; at once when no
+    server's name is known."""
     servers, denials = Servers.of(hosts), [False]
+    check_names(servers)
 
     def note(_: str) -> None:
         denials[0] |= client.client_state == KeeperState.AUTH_FAILED

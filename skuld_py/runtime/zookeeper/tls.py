@@ -98,8 +98,8 @@ def refusal_of(problem: OSError, tls: Tls, server: str) -> Refused:
         return _mistrust(problem, tls, server)
     if is_alert(problem):
         return not_taken(tls, server)
-    return Refused("no_tls", f"zookeeper-ca: {server} does not answer in TLS; name the port at which this"
-                   " ZooKeeper speaks it, or leave --zookeeper-ca out", server=server)
+    return Refused("no_tls", f"zookeeper-ca: {server} does not answer in TLS; if it is just starting or ending,"
+                   " try again, else name the port at which this ZooKeeper speaks TLS", server=server)
 
 
 def _mistrust(problem: ssl.SSLCertVerificationError, tls: Tls, server: str) -> Refused:

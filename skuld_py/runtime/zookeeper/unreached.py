@@ -29,13 +29,24 @@ def unreached(servers: Servers) -> Refused:
     for refusal in _reasons(servers):
         return refusal
     if unknown := _unknown(servers):
-        return Refused("zookeeper_unreachable", f"zookeeper: no address is known by the name in {unknown}; check"
-                       " how it is spelt, and this machine's name service", hosts=servers)
+        return _misnamed(servers, unknown)
     return Refused("zookeeper_unreachable", f"no ZooKeeper answers at {servers}; check that it runs, that the"
                    " address is right and that this machine may connect to it", hosts=servers)
 
 
-def _unknown(servers: Servers) -> str:
+def check_names(servers: Servers) -> None:
+    """``Refused`` when this machine can resolve none of the servers' names, so that nothing waits for them."""
+    unknown = _unknown(servers)
+    if len(unknown) == len(collect_hosts(servers)[0]):
+        raise _misnamed(servers, unknown)
+
+
+def _misnamed(servers: Servers, unknown: list[str]) -> Refused:
+    return Refused("zookeeper_unreachable", f"zookeeper: no address is known by the name in {', '.join(unknown)};"
+                   " check how it is spelt, and this machine's name service", hosts=servers)
+
+
+def _unknown(servers: Servers) -> list[str]:
     """Those servers whose names this machine cannot resolve."""
     unknown = []
     for host, port in collect_hosts(servers)[0][:_SERVERS_MAX]:
@@ -43,7 +54,7 @@ def _unknown(servers: Servers) -> str:
             socket.getaddrinfo(host, None)
         except OSError:
             unknown.append(f"{host}:{port}")
-    return ", ".join(unknown)
+    return unknown
 
 
 def _reasons(servers: Servers) -> Iterator[Refused]:

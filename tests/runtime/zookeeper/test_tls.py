@@ -21,7 +21,7 @@ from skuld_py.runtime.zookeeper import clusters
 from skuld_py.runtime.zookeeper.handler import Handler
 from skuld_py.runtime.zookeeper.servers import Servers
 from skuld_py.runtime.zookeeper.tls import Tls, sealed
-from skuld_py.runtime.zookeeper.unreached import unreached
+from skuld_py.runtime.zookeeper.unreached import check_names, unreached
 
 HOST = "127.0.0.1"
 
@@ -230,3 +230,6 @@ def test_a_server_whose_name_nobody_knows_is_named(monkeypatch: pytest.MonkeyPat
 
     assert refusal.code == "zookeeper_unreachable"
     assert refusal.message.startswith("zookeeper: no address is known by the name in zk9:2181; check how it is")
+    check_names(Servers("zk1:1,zk9:2181/skuld"))
+    with pytest.raises(Refused, match=r"no address is known by the name in zk9:2181;"):
+        check_names(Servers("zk9:2181/skuld"))
