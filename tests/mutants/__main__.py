@@ -69,6 +69,7 @@ from mutants import (
     timings,
     views,
     workers,
+    workflows,
 )
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant, Rotten
@@ -86,7 +87,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *installs.MUTANTS, *observation.MUTANTS, *operators.MUTANTS,
                                *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
                                *sealing.MUTANTS, *sources.MUTANTS, *workers.MUTANTS, *calls.MUTANTS,
-                               *plain.MUTANTS)
+                               *plain.MUTANTS, *workflows.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

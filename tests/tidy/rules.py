@@ -46,7 +46,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "worker": _CLIENT | {"embedded", "exposition", "extras"},
     "archive": _CLIENT | {"embedded", "worker"},
     "datasource": _CLIENT | {"archive", "extras"},
-    "workflow": _CLIENT | {"embedded", "worker"},
+    "workflow": _MODEL,
     "testing": _NODE | _CLIENT | {"worker", "almanac"},
     "cli": ANYTHING,
     "demo": ANYTHING,
@@ -93,7 +93,7 @@ ROOMS_OF_WINGS = frozenset({"cluster", "model", "node", "partition", "runtime", 
 # below it only.
 PLANS = {"node": (20, 10), "cluster": (5, 5)}
 
-PURE_ROOMS = frozenset({"crdt", "model", "partition", "cluster", "node", "wire"})
+PURE_ROOMS = frozenset({"crdt", "model", "partition", "workflow", "cluster", "node", "wire"})
 
 # What a pure room may import from outside: values and arithmetic, nothing that knows the time or the world.
 _LANGUAGE = frozenset(
