@@ -277,9 +277,9 @@ def test_who_granted_claims_is_asked_first_for_them_unless_it_was_silent() -> No
         pursuit.send(Heard(100.1, "b", m.Claimed(1, 0, (batch,))))
 
     named = m.Complete(2, 0, 0, ids, columns.pack_u64([7 << 32, 8 << 32]), proofs=bytes(16))
-    assert nodes.granting(named) == "b"
-    assert nodes.granting(m.Complete(2, 0, 0, ids[20:], columns.pack_u64([8 << 32]), proofs=bytes(8))) == ""
-    assert nodes.granting(m.Greet(3)) == ""
+    assert nodes.first_for(named) == "b"
+    assert nodes.first_for(m.Complete(2, 0, 0, ids[20:], columns.pack_u64([8 << 32]), proofs=bytes(8))) == ""
+    assert nodes.first_for(m.Greet(3)) == ""
     assert {nodes.in_turn(100.2, "b")[0] for _ in range(9)} == {"b"}
     assert {nodes.in_turn(100.2)[0] for _ in range(9)} == {"a", "b", "c"}
     nodes.note_silence("b", 100.2)

@@ -60,6 +60,8 @@ class Recorder:
     def is_handing_over(self, now_ms: int) -> bool:
         return self.is_leading
 
+    slots = 0
+
     def needs_vote_of(self, name: str) -> bool:
         return name == "h:9"
 
