@@ -9,8 +9,12 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.client.asking import Work, ask, verb
+from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
+from skuld_py.model.messages.workers import REPORT_LEASE_MS_MAX
+
+LEASE_S_MAX = REPORT_LEASE_MS_MAX / 1000
 
 
 @attrs.frozen
@@ -52,6 +56,10 @@ class Attending:
     @verb
     def report(self, worker: WorkerStatus, lease_s: float) -> Work[None]:
         """Say for a worker that it is there for so many seconds from now, or with 0, that it is not any more."""
+        if not isinstance(worker, WorkerStatus):
+            raise Refused("bad_worker", f"worker: {str(worker)[:40]!r} is no WorkerStatus")
+        if type(lease_s) not in (int, float) or not 0 <= lease_s <= LEASE_S_MAX:
+            raise Refused("bad_lease", f"lease_s: {str(lease_s)[:40]} is not between 0 and {LEASE_S_MAX:g}")
         row = m.WorkerRow(worker.name, worker.host[:255], worker.slots, tuple(worker.queues),
                           columns.pack_u64([*worker.queues.values()]), worker.release[:64], worker.spark[:255],
                           worker.since_ms, worker.running, worker.claimed, "", "", 0)
@@ -62,12 +70,12 @@ class Attending:
         """The workers that are there: those that said so within half a minute, and did not say that they stop."""
         found: dict[tuple[str, str], WorkerStatus] = {}
         missing: dict[str, None] = {}
-        after, is_over = "", False
+        behind, is_over = "", False
         while not is_over:
-            page = (yield from ask(m.Mustered, m.Muster(0, after))).message
+            page = (yield from ask(m.Mustered, m.Muster(0, behind))).message
             found.update(((row.holder, row.key), _status(row)) for row in page.workers)
             missing.update(dict.fromkeys(page.missing))
-            after, is_over = page.upto, page.upto <= after
+            behind, is_over = page.last, page.last <= behind
         return Workers(tuple(found.values()), tuple(sorted(missing)))
 
 

@@ -20,9 +20,11 @@ from tests import strategies
 KEY = "x" * 40
 REQUESTS = [of for of in m.MESSAGES if of.roles & ROLE_CLIENT]
 TABLE = {
-    "worker": (m.Greet, m.Describe, m.Claim, m.Renew, m.Append, m.Complete, m.Conclude, m.Get, m.Await, m.ReadLog),
+    "worker": (m.Greet, m.Describe, m.Claim, m.Renew, m.Append, m.Complete, m.Conclude, m.Get, m.Await, m.ReadLog,
+               m.Report),
     "producer": (m.Greet, m.Describe, m.Enqueue, m.Cancel, m.Get, m.Await),
-    "reader": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Count, m.GetSettings),
+    "reader": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Count, m.GetSettings,
+               m.Muster),
     "archiver": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Offer, m.Discard),
     "admin": tuple(of for of in REQUESTS if of not in (m.Offer, m.Discard)),
     NODE_ROLE: (),

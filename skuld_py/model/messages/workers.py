@@ -62,22 +62,22 @@ class Reported(Message):
 
 @attrs.frozen
 class Muster(Message):
-    """Which workers are there? A page of them in order, behind ``after``; to a node, then to all nodes."""
+    """Which workers are there? A page of them in order, behind a place in it; to a node, then to all nodes."""
 
     roles = ROLE_CLIENT | ROLE_NODE
     since = 3
     is_promise = False
     request: int = fields.number()
-    after: str = fields.text(CURSOR_CHARS)
+    behind: str = fields.text(CURSOR_CHARS)
 
 
 @attrs.frozen
 class Mustered(Message):
-    """The page, up to the worker ``upto`` (empty: to the end). ``missing``: nodes that did not answer in time."""
+    """The page, up to the place ``last`` (empty: to the end). ``missing``: nodes that did not answer in time."""
 
     since = 3
     is_promise = False
     request: int = fields.number()
     workers: tuple[WorkerRow, ...] = fields.rows(WorkerRow, WORKERS_IN_PAGE)
-    upto: str = fields.text(CURSOR_CHARS)
+    last: str = fields.text(CURSOR_CHARS)
     missing: tuple[str, ...] = fields.names(MISSING_MAX)

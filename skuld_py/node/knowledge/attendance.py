@@ -82,9 +82,9 @@ class Attendance:
                 self._drop(name)
         self.due_ms = min((present.until_ms for present in self._present.values()), default=NEVER_MS)
 
-    def page(self, now_ms: int, after: str) -> tuple[tuple[m.WorkerRow, ...], str]:
+    def page(self, now_ms: int, behind: str) -> tuple[tuple[m.WorkerRow, ...], str]:
         """The next workers in order, behind a cursor; and the cursor of the last one, empty at the end."""
-        rows = sorted((present for present in self._alive(now_ms) if cursor_of(present.row) > after),
+        rows = sorted((present for present in self._alive(now_ms) if cursor_of(present.row) > behind),
                       key=lambda present: cursor_of(present.row))
         page = tuple(attrs.evolve(each.row, age_ms=now_ms - each.said_ms) for each in rows[: m.WORKERS_IN_PAGE])
         return page, cursor_of(page[-1]) if len(rows) > len(page) else ""

@@ -45,15 +45,15 @@ class MusterOperation(Operation):
         self.end()
 
     def _page(self) -> m.Mustered:
-        upto = min((each.upto for each in self._answers.values() if each.upto), default="")
+        last = min((each.last for each in self._answers.values() if each.last), default="")
         found: dict[Name, m.WorkerRow] = {}
         for node, answer in sorted(self._answers.items()):
             for row in answer.workers:
                 known = found.get(name_of(row))
                 if known is None or row.age_ms < known.age_ms:
                     found[name_of(row)] = attrs.evolve(row, node=node)
-        rows = sorted((row for row in found.values() if not upto or cursor_of(row) <= upto), key=cursor_of)
+        rows = sorted((row for row in found.values() if not last or cursor_of(row) <= last), key=cursor_of)
         if len(rows) > m.WORKERS_IN_PAGE:
             rows = rows[: m.WORKERS_IN_PAGE]
-            upto = cursor_of(rows[-1])
-        return m.Mustered(self.origin.request, tuple(rows), upto, tuple(sorted(self.pending))[: m.MISSING_MAX])
+            last = cursor_of(rows[-1])
+        return m.Mustered(self.origin.request, tuple(rows), last, tuple(sorted(self.pending))[: m.MISSING_MAX])

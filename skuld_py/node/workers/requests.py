@@ -33,7 +33,7 @@ class WorkerRequests(Duty):
     def _report(self, now_ms: int, origin: Origin, message: m.Report) -> None:
         for row in message.workers:
             if len(row.weights) != 8 * len(row.queues):
-                raise Refused("bad_weights", "weights: there must be one for each queue")
+                raise Refused("malformed", "Report.weights: has not one for each queue")
             self._attendance.note(now_ms, row, message.lease_ms)
         self.hasten(now_ms)
         self._operations.outbox.reply(origin, m.Reported(origin.request))
@@ -46,4 +46,4 @@ class WorkerRequests(Duty):
         return muster
 
     def _tell(self, now_ms: int, peer: str, message: m.Muster) -> m.Mustered:
-        return m.Mustered(message.request, *self._attendance.page(now_ms, message.after), ())
+        return m.Mustered(message.request, *self._attendance.page(now_ms, message.behind), ())
