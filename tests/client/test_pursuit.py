@@ -286,6 +286,18 @@ def test_who_granted_claims_is_asked_first_for_them_unless_it_was_silent() -> No
     assert {nodes.in_turn(100.3, "b")[-1] for _ in range(9)} == {"b"}
 
 
+def test_a_report_goes_to_the_node_that_took_the_one_before() -> None:
+    nodes, report = Nodes(["a", "b", "c"]), m.Report(1, 30_000, ())
+    assert nodes.first_for(report) == ""
+    pursuit = pursue(nodes, 100.0, TIMEOUT_S, is_idempotent=True)
+    next(pursuit)
+    pursuit.send(Heard(100.0, "b"))
+    with pytest.raises(StopIteration):
+        pursuit.send(Heard(100.1, "b", m.Reported(1)))
+
+    assert nodes.first_for(report) == "b" and nodes.first_for(m.Greet(3)) == ""
+
+
 def test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others() -> None:
     pursuit = pursue(Nodes(["a", "b", "c"]), 100.0, TIMEOUT_S, is_idempotent=True, first="b")
     asked: list[str] = []

@@ -26,6 +26,7 @@ import attrs
 
 from mutants import (
     archive,
+    attendance,
     calls,
     clauses,
     clients,
@@ -86,7 +87,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *installs.MUTANTS, *observation.MUTANTS, *operators.MUTANTS,
                                *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
                                *sealing.MUTANTS, *sources.MUTANTS, *workers.MUTANTS, *calls.MUTANTS,
-                               *plain.MUTANTS)
+                               *plain.MUTANTS, *attendance.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 
