@@ -17,7 +17,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("workers-for-ever", "a dead worker stays listed", "Attendance.expire",
            "now_ms >= present.until_ms or ", "", "A1", GONE, seeds=0),
     mutant("workers-without-goodbye", "a worker that stops stays listed", "Attendance.note",
-           "        if lease_ms:\n", "        if True:\n", "A1", GONE, seeds=0),
+           "        if old is not None:\n", "        if old is not None and lease_ms:\n", "A1", GONE, seeds=0),
     mutant("workers-without-end", "as many workers as there are fill a node's memory", "Attendance.note",
            "len(self) >= self._workers_max", "False", "A1", ROOM, seeds=0),
     mutant("talkative-workers", "what workers say fills a node's memory", "Attendance.note",
