@@ -146,8 +146,8 @@ class SparkEngine:
         return [*running, *(group for home in running.values() for group in home.queries())]
 
     def counts(self, name: str) -> dict[str, Any] | None:
-        """Jobs so far; stages and Spark tasks as [done, known so far]; rows and bytes as [read, written], where there
-        are some, without what stages pass on to each other."""
+        """Jobs so far; stages and Spark tasks as [done, known so far]; rows and bytes as [read, written], where
+        there are some, without what stages pass on to each other."""
         known = self._stages.get(name)
         context = SparkContext._active_spark_context
         if known is None or context is None:
