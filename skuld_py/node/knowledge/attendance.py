@@ -58,6 +58,9 @@ class Attendance:
     def __len__(self) -> int:
         return len(self._present)
 
+    def __contains__(self, name: Name) -> bool:
+        return name in self._present
+
     def note(self, now_ms: int, row: m.WorkerRow, lease_ms: int) -> None:
         """A worker is there for so long from now; not any more, with a lease of 0."""
         name = name_of(row)
