@@ -1,4 +1,4 @@
-"""Mutants of how the progress of tasks is drawn: what goes back, what is drawn as done, what reaches a terminal."""
+"""Mutants of how the progress of tasks is drawn: what goes back, is drawn as done, or reaches a terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from mutants.mutant import Mutant, mutant
 PROGRESS = "tests/cli/test_progress.py::"
 HOSTILE = PROGRESS + "test_whatever_was_written_moves_no_cursor"
 WORDS = PROGRESS + "test_an_entry_in_words"
+FOLLOWED = PROGRESS + "test_a_terminal_has_bars_while_the_log_goes_on_and_the_newest_in_words_at_its_end"
 ANEW = PROGRESS + "test_another_claim_begins_anew_and_other_entries_change_nothing"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -30,5 +31,5 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("progress-as-lines", "following a log on a terminal fills it with lines of progress", "log.draw",
            "            if progress.is_progress(entry.data):\n                newest = entry\n            else:\n",
            "            newest = entry\n            if True:\n", "W1",
-           PROGRESS + "test_a_terminal_has_bars_while_the_log_goes_on_and_the_newest_in_words_at_its_end", seeds=0),
+           FOLLOWED, seeds=0),
 )
