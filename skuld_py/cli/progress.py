@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rich.progress_bar import ProgressBar
 
 BAR_CELLS, SHORT_CELLS = 30, 10
-ALMOST = 0.97
-"""The most of a bar that is filled before all of what is known is done."""
 NOTE_CHARS, SHORT_CHARS = 200, 24
 NUMBER_MAX = 1 << 63
 
@@ -148,7 +146,7 @@ def _part(pair: object) -> Part | None:
 
 
 def _filled(done: float, known: float) -> float:
-    return 1.0 if done >= known else max(0.0, min(ALMOST, done / known))
+    return min(1.0, done / known)
 
 
 def _count(pair: object, at: int) -> int:

@@ -130,9 +130,8 @@ def test_another_claim_begins_anew_and_other_entries_change_nothing() -> None:
 
 
 def test_almost_done_is_not_drawn_as_done() -> None:
-    for done, is_full in ((9_999, False), (10_000, True), (12_000, True)):
-        seen = followed(None, 7, entry(done=done, total=10_000))
-        assert seen is not None and seen.own is not None and (seen.own.filled == 1.0) is is_full
+    for done, cells in ((9_999, "━━━━━━━━━╸"), (10_000, "━━━━━━━━━━"), (12_000, "━━━━━━━━━━")):
+        assert drawn(short_bar(followed(None, 7, entry(done=done, total=10_000)))[0]) == [cells]
 
 
 # -- bars ---------------------------------------------------------------------------------------------
@@ -189,6 +188,7 @@ def test_a_terminal_has_bars_while_the_log_goes_on_and_the_newest_in_words_at_it
     assert "begun" in during[0] and "━" not in during[0]
     assert "1/2" in during[1] and "━━━" in during[1] and "1/2" not in out.getvalue().splitlines()[0]
     assert out.getvalue().splitlines()[-1].endswith("2/2")
+    assert out.getvalue().count(moment(AT_MS)) == 3, "what was said, and the newest progress"
     assert "half \\x1b[2J" in out.getvalue() and "half \x1b" not in out.getvalue()
 
 
