@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from skuld_py.cli import log
+from skuld_py.cli import get, log
 from skuld_py.cli.progress import Progress, bars, followed, progress_of, sentence, short_bar, time_of
+from skuld_py.cli.running import Running, with_progress
+from skuld_py.client.asking import Ask
 from skuld_py.client.json_text import is_harmless
-from skuld_py.model.task import LogEntry
+from skuld_py.errors import Uncertain
+from skuld_py.model.task import ClaimView, LogEntry, Task
+from skuld_py.testing import MemoryClient
 from skuld_py.verbs.words import moment
 from skuld_py.worker.journal import encode_entry
 
@@ -164,6 +170,55 @@ def test_a_short_bar_is_of_what_the_task_says_or_else_of_sparks_tasks() -> None:
 
     assert [short_bar(seen)[1] for seen in (own, spark)] == ["1/2", "1/4"]
     assert drawn(short_bar(own)[0]) == ["━━━━━"]
+
+
+# -- get and top --------------------------------------------------------------------------------------
+
+
+def claimed(*log: bytes, state: str = "claimed") -> Task:
+    older = ClaimView(6, "one:1", AT_MS - 9_000, AT_MS - 5_000, False, None, (entry(done=9, total=9),))
+    newer = ClaimView(7, "two:2", AT_MS, AT_MS + 60_000, False, None, log)
+    return Task(bytes(20), "general", 0, b"x", (older, newer), state=state)
+
+
+def test_get_draws_how_far_the_claim_is_that_is_held_and_the_log_in_words(
+    capsys: pytest.CaptureFixture[str]
+) -> None:
+    get.show_task(claimed(entry("log", text="begun"), entry(done=3, total=4, note="a")), AT_MS + 2_000)
+
+    out = capsys.readouterr().out
+    assert "progress of claim 7, 2 s ago\ndone  ━━━━━━━━━" in out and out.count("progress of") == 1
+    assert re.search(rf"7 +0 +{re.escape(moment(AT_MS))} +begun", out) and "3/4, a" in out and "9/9" in out
+
+
+@pytest.mark.parametrize("task", [
+    claimed(), claimed(b"words"), claimed(entry(done=1, total=2), state="completed")])
+def test_get_draws_nothing_of_a_task_that_says_nothing_or_is_over(
+    task: Task, capsys: pytest.CaptureFixture[str]
+) -> None:
+    get.show_task(task, AT_MS)
+
+    assert "progress of" not in capsys.readouterr().out
+
+
+def test_top_finds_how_far_what_runs_is_and_shows_it_to_people_alone() -> None:
+    with MemoryClient() as client:
+        task_id = client.enqueue("shop", b"x")
+        claim, = client.claim("shop", n=1)
+        client.update(claim, [entry(done=1, total=4, note="a")])
+        connection: Any = SimpleNamespace(
+            next_request=lambda: 1,
+            call=lambda question, *_, **__: client._perform(Ask(question)).message)
+        row = Running(str(task_id), "shop", None, "w", AT_MS)
+
+        found, = with_progress(connection, (row,), AT_MS, 1.0)
+
+    assert short_bar(found.progress)[1] == "1/4"
+    assert with_progress(SimpleNamespace(next_request=lambda: 1, call=_fail), (row,), AT_MS, 1.0) == (row,)  # type: ignore[arg-type]
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise Uncertain("deadline", "no answer")
 
 
 # -- following ----------------------------------------------------------------------------------------
