@@ -35,6 +35,7 @@ _PUBLIC = {
     "Middleware": "skuld_py.worker.middleware",
     "add_middleware": "skuld_py.worker.middleware",
     "TaskContext": "skuld_py.worker.context",
+    "WorkerStatus": "skuld_py.client.attending",
     "SkuldError": "skuld_py.errors",
     "Refused": "skuld_py.errors",
     "Fenced": "skuld_py.errors",
@@ -42,12 +43,13 @@ _PUBLIC = {
 }
 
 __all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Refused", "Retry", "Schedule",
-           "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware",
-           "call", "register", "task", "using"]
+           "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain", "WorkerStatus", "__version__",
+           "add_middleware", "call", "register", "task", "using"]
 
 if TYPE_CHECKING:
     from skuld_py.calls.payloads import call
     from skuld_py.client.async_client import AsyncClient
+    from skuld_py.client.attending import WorkerStatus
     from skuld_py.client.claims import Claim
     from skuld_py.client.client import Client
     from skuld_py.client.options import Retry

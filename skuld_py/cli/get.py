@@ -65,6 +65,7 @@ def show_task(task: Task, at_ms: int) -> None:
             _content_said(task.payload), *_outcomes_said(task)):
         click.echo(f"{name:<10}{value}")
     _show_claims(task, at_ms)
+    _show_progress(task, at_ms)
     _show_logs(task)
 
 
@@ -134,15 +135,30 @@ def _show_claims(task: Task, at_ms: int) -> None:
     showing.print_table(rows, many(len(task.claims), "claim"))
 
 
+def _show_progress(task: Task, at_ms: int) -> None:
+    """How far the claim is that is held, if it says."""
+    from skuld_py.cli import showing
+    from skuld_py.cli.progress import bars, progress_of
+
+    if task.state != "claimed":
+        return
+    claim = task.claims[-1]
+    if (seen := progress_of(claim.token, claim.log)) is not None:
+        since = "" if seen.at_ms is None else f", {showing.distance(seen.at_ms, at_ms)}"
+        click.echo(f"\nprogress of claim {claim.token}{since}")
+        showing.console().print(bars(seen))
+
+
 def _show_logs(task: Task) -> None:
     from skuld_py.cli import showing
+    from skuld_py.cli.progress import sentence, time_of
 
     if not any(claim.log for claim in task.claims):
         return
-    rows = showing.table("claim>", "entry>", "text")
+    rows = showing.table("claim>", "entry>", "at", "text")
     for claim in task.claims:
         for seq, data in enumerate(claim.log, claim.left_out):
-            rows.add_row(str(claim.token), str(seq), showing.shown(data))
+            rows.add_row(str(claim.token), str(seq), time_of(data), sentence(data))
     showing.print_table(rows, "log")
     if task.is_cut:
         click.echo("          the oldest entries are left out; 'skuld log' shows all")

@@ -42,9 +42,10 @@ _VERBS = {
         "ring": "ring:ring",
     },
     "Tasks": {verb.command.split()[0]: f"{verb.command}:{verb.name}" if verb.act is None else ""
-              for verb in VERBS if verb.command},
+              for verb in VERBS if verb.command and verb.name != "workers"},
     "Workers": {
         "worker": "worker:worker",
+        "workers": "workers:workers",
     },
     "Archive": {
         "archive": "archive:archive",

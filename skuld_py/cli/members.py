@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 def members(cluster: str, hosts: str, timeout_s: float, as_json: bool) -> None:
     """Show the members of a cluster: their nodes, addresses and slots, and since which position they are in.
 
+    Slots are the claims that the workers can hold which report to a node, brought into the log some seconds after
+    they have come or gone.
+
     A position is a place in the coordination log: 'skuld cluster log NAME --from POSITION' shows what was written
     there. Nodes that are down are shown below; they keep their partitions, for they may come back.
 
@@ -45,10 +48,12 @@ def members(cluster: str, hosts: str, timeout_s: float, as_json: bool) -> None:
 
 def document(replica: Replica, pulses: tuple[str, ...]) -> dict[str, Any]:
     """All that is shown, as JSON has it."""
+    from skuld_py.cluster.scale.slots import units
+
     alive = frozenset(pulses)
     counts: dict[str, int] = {}
     for slot in (*replica.slots.values(), *replica.parked.values()):
-        counts[slot.member] = counts.get(slot.member, 0) + 1
+        counts[slot.member] = counts.get(slot.member, 0) + units(slot)
 
     def row(name: str, member: Member | None, state: str, since: int | None) -> dict[str, Any]:
         place = replica.nodes.get(member.name) if member else None

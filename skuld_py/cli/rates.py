@@ -63,5 +63,6 @@ def _rate(count: int, span_s: float) -> float | None:
 def document(now: Look, before: Look | None) -> dict[str, Any]:
     """A look as JSON has it: as of ``skuld status``, with rates and what runs."""
     return {"at_ms": now.at_ms, **situation.document(now.situation),
-            "running": [attrs.asdict(row) for row in now.running],
+            "running": [{name: value for name, value in attrs.asdict(row).items() if name != "progress"}
+                        for row in now.running],
             "queues": None if now.situation.doubt else [attrs.asdict(row) for row in queue_rows(now, before)]}

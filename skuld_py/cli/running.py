@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import attrs
 
+from skuld_py.cli.progress import Progress, progress_of
 from skuld_py.client.connection import Connection
-from skuld_py.client.reading import tasks_of
+from skuld_py.client.reading import GET_TASKS, task_of, tasks_of
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
-from skuld_py.model.ids import to_text
+from skuld_py.model.ids import from_text, to_text
 from skuld_py.model.state import State
 
 ROWS, PAGES = 20, 2
@@ -23,13 +24,15 @@ SPAN_MS = 3_600_000
 
 @attrs.frozen
 class Running:
-    """A claimed task. ``call``: None for a payload that is no call."""
+    """A claimed task. ``call``: None for a payload that is no call. ``progress``: where its log says how far it
+    is."""
 
     id: str
     queue: str
     call: str | None
     holder: str
     start_ms: int
+    progress: Progress | None = None
 
 
 def running(connection: Connection, now_ms: int, timeout_s: float) -> tuple[Running, ...]:
@@ -50,6 +53,23 @@ def running(connection: Connection, now_ms: int, timeout_s: float) -> tuple[Runn
         if not after or len(found) >= ROWS:
             break
     return tuple(found)
+
+
+def with_progress(connection: Connection, rows: tuple[Running, ...], now_ms: int,
+                  timeout_s: float) -> tuple[Running, ...]:
+    """The same with how far the first of them are, of which one answer has room for the logs."""
+    first = [from_text(row.id) for row in rows[:GET_TASKS]]
+    try:
+        got = connection.call(m.Get(connection.next_request(), b"".join(first)), timeout_s, is_idempotent=True)
+    except SkuldError:
+        return rows
+    if not isinstance(got, m.Got):
+        return rows
+    seen: dict[str, Progress | None] = {}
+    for task in (task_of(row, now_ms) for row in got.tasks if len(row.body)):
+        if task.claims:
+            seen[str(task.id)] = progress_of(task.claims[-1].token, task.claims[-1].log)
+    return tuple(attrs.evolve(row, progress=seen.get(row.id)) for row in rows)
 
 
 def _rows_of(page: m.Listed) -> list[Running]:

@@ -11,6 +11,7 @@ import base64
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -126,6 +127,11 @@ def distance(at_ms: int, from_ms: int) -> str:
     """How far a time is from another one: ``3 s ago``, ``in 2 min``."""
     apart = said(abs(at_ms - from_ms) / 1000)
     return f"in {apart}" if at_ms > from_ms else f"{apart} ago"
+
+
+def said_weights(queues: Mapping[str, int]) -> str:
+    """Queues as a worker was given them: ``a:3, b``."""
+    return ", ".join(queue if weight == 1 else f"{queue}:{weight}" for queue, weight in queues.items())
 
 
 # -- tasks and claims ----------------------------------------------------------------------------

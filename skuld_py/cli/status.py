@@ -51,6 +51,9 @@ def _show(situation: Situation) -> None:
     click.echo(f"cluster {greeted.cluster}: {live} of {many(len(described.nodes), 'node')} live,"
                f" {many(greeted.partitions, 'partition')}, {copies(greeted.replicas)}, clocks within"
                f" {said(greeted.skew_ms / 1000)}; seen by {described.node}")
+    if described.workers:
+        click.echo(f"{many(described.workers, 'worker')} with {many(described.slots, 'slot')} report to its nodes"
+                   " ('skuld workers' lists them)")
     troubles = attention(situation)
     for line in troubles:
         click.secho(f"! {line}", fg="yellow")

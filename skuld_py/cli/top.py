@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,7 +50,8 @@ Pause = Callable[[float], bool]
 def top(every_s: float, once: bool, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Watch a cluster: what needs attention, queues and their rates, what runs, nodes, and who leads what.
 
-    Of claimed tasks up to 20 are named, the oldest of the last hour, as far as a short search finds them.
+    Of claimed tasks up to 20 are named, the oldest of the last hour, as far as a short search finds them. A bar
+    shows how far one is, if its log says so.
 
     q or Ctrl-C ends it. Into a file or a pipe it prints one look below the other.
 
@@ -67,35 +69,37 @@ def top(every_s: float, once: bool, nodes: str, timeout_s: float, as_json: bool)
     connection = Connection(addresses, key=key_of(None, addresses))
     try:
         if once:
-            _draw_once(as_json)(_look(connection, timeout_s), None, "")
+            _draw_once(as_json)(_look(connection, timeout_s, as_json=as_json), None, "")
             return
         with until_stopped() as stopping:
             stopping.shield()
             with _screen(as_json) as (draw, pause):
-                _watch(connection, timeout_s, every_s, draw, pause, stopping)
+                _watch(partial(_look, connection, timeout_s, as_json=as_json), every_s, draw, pause, stopping)
     finally:
         connection.close()
 
 
-def _look(connection: Any, timeout_s: float) -> Look:
+def _look(connection: Any, timeout_s: float, *, as_json: bool) -> Look:
     from skuld_py.cli import situation
     from skuld_py.cli.rates import Look
-    from skuld_py.cli.running import running
+    from skuld_py.cli.running import running, with_progress
     from skuld_py.cli.showing import now_ms
 
     seen, at_ms = situation.look(connection, timeout_s), now_ms()
     has_claims = any(row.claimed for row in seen.depths)
-    return Look(time.monotonic(), at_ms, seen, running(connection, at_ms, timeout_s) if has_claims else ())
+    found = running(connection, at_ms, timeout_s) if has_claims else ()
+    if found and not as_json:
+        found = with_progress(connection, found, at_ms, timeout_s)
+    return Look(time.monotonic(), at_ms, seen, found)
 
 
-def _watch(connection: Any, timeout_s: float, every_s: float, draw: Draw, pause: Pause,
-           stopping: Stopping) -> None:
+def _watch(look: Callable[[], Look], every_s: float, draw: Draw, pause: Pause, stopping: Stopping) -> None:
     """Look until the user ends it, which is heard while it asks and while it waits."""
     from skuld_py.errors import SkuldError
 
     before: Look | None = None
     with stopping.listening():
-        now = _look(connection, timeout_s)
+        now = look()
     doubt = ""
     while True:
         draw(now, before, doubt)
@@ -103,7 +107,7 @@ def _watch(connection: Any, timeout_s: float, every_s: float, draw: Draw, pause:
             if not pause(every_s):
                 return
             try:
-                before, now, doubt = now, _look(connection, timeout_s), ""
+                before, now, doubt = now, look(), ""
             except SkuldError as error:
                 doubt = error.message
 
@@ -211,14 +215,16 @@ def _running_table(now: Look, room: int) -> tuple[list[RenderableType], int]:
     """What runs, in a quarter of the room; and the room that is left."""
     from rich.text import Text
 
+    from skuld_py.cli.progress import short_bar
     from skuld_py.cli.showing import distance, harmless, table
 
     most = min(len(now.running), (room - RUNNING_LINES) // 4)
     if most < 1:
         return [], room
-    made = table("runs", "queue", "held by", "since")
+    made = table("runs", "queue", "progress", "", "held by", "since")
     for row in now.running[:most]:
-        made.add_row(row.call or row.id, row.queue, harmless(row.holder), distance(row.start_ms, now.at_ms))
+        made.add_row(row.call or row.id, row.queue, *short_bar(row.progress), harmless(row.holder),
+                     distance(row.start_ms, now.at_ms))
     return [made, Text("")], room - most - RUNNING_LINES
 
 

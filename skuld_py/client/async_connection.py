@@ -183,7 +183,7 @@ class AsyncConnection:
         frames = encoded(self._nodes, cluster, message)
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
                          is_reading=type(message) in READING, doubted=doubted,
-                         first=self._nodes.granting(message))
+                         first=self._nodes.first_for(message))
         try:
             step = next(pursuit)
             while True:

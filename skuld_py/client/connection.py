@@ -212,7 +212,7 @@ class Connection:
         frames = encoded(self._nodes, cluster, message)
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
                          is_reading=type(message) in READING, doubted=doubted,
-                         first=self._nodes.granting(message))
+                         first=self._nodes.first_for(message))
         call = Call(request)
         try:
             return self._pursue(pursuit, frames, call)

@@ -41,7 +41,10 @@ from skuld_py.model.messages import (
     Greet,
     List,
     Message,
+    Muster,
     ReadLog,
+    Report,
+    Reported,
 )
 
 ATTEMPT_S = 1.5
@@ -54,7 +57,7 @@ CONNECT_S = 0.05
 """How long connections are given before the nodes are tried again; twice as long after each refusal."""
 PAUSE_S, BUSY_S = 0.2, 1.6
 """The longest pause after a refusal; and after one that tells of too much work."""
-READING = frozenset((Await, Count, Describe, Get, GetSettings, Greet, List, ReadLog))
+READING = frozenset((Await, Count, Describe, Get, GetSettings, Greet, List, Muster, ReadLog))
 """Requests that change nothing."""
 LAST_S = 0.25
 """A request that was refused is not sent again with less time than this for its answer: a definite refusal is
@@ -131,6 +134,7 @@ class Nodes:
         self._leaving_until: dict[str, float] = {}
         self._seen_at: dict[str, float] = {}
         self._greets_at = 0.0
+        self._reported_to = ""
         self._granted: OrderedDict[bytes, str] = OrderedDict()
         """First claim of an answer -> the node that gave it, of the last answers."""
         self.protocol = GREETING_PROTOCOL
@@ -156,7 +160,14 @@ class Nodes:
         self._seen_at = {name: seen for name, seen in [*self._seen_at.items()] if now - seen < FORGET_S}
         self.names = [*dict.fromkeys([*(name for name in self.names if name in self._given), *self._seen_at])]
 
-    def note_granted(self, name: str, granted: Claimed) -> None:
+    def note_answered(self, name: str, answer: Message) -> None:
+        """A node gave an answer; which node it was matters for later requests about claims, and for reports."""
+        if isinstance(answer, Claimed):
+            self._note_granted(name, answer)
+        elif isinstance(answer, Reported):
+            self._reported_to = name
+
+    def _note_granted(self, name: str, granted: Claimed) -> None:
         """A node granted these. It remembers the proofs of a whole answer, which any other has to compute."""
         for batch in granted.batches[:1]:
             with self._lock:
@@ -164,8 +175,11 @@ class Nodes:
                 if len(self._granted) > GRANTED_MAX:
                     self._granted.popitem(last=False)
 
-    def granting(self, message: Message) -> str:
-        """Which node granted the first of the claims that this names; nothing where it names none."""
+    def first_for(self, message: Message) -> str:
+        """Which node to ask first: that which granted the first of the claims that this names, or which took the
+        report before; nothing where any will do."""
+        if type(message) is Report:
+            return self._reported_to
         named: bytes = getattr(message, "ids", b"") if getattr(message, "proofs", b"") else b""
         return self._granted.get(named[:ID_BYTES], "")
 
@@ -230,8 +244,7 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
         if heard.is_closed and answer is None:
             raise _closed(is_in_doubt=True)
         if answer is not None and not isinstance(answer, Failed):
-            if isinstance(answer, Claimed):
-                nodes.note_granted(node, answer)
+            nodes.note_answered(node, answer)
             return doubted(answer) if is_in_doubt and doubted is not None else answer
         if answer is None:
             nodes.note_silence(node, now)

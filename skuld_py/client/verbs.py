@@ -2,7 +2,7 @@
 awaited, a node in memory.
 
 A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``waiting``, ``pausing``,
-``limiting``, ``scheduling``, ``groups`` or ``archiving``, or in another class named here.
+``limiting``, ``scheduling``, ``groups``, ``archiving`` or ``attending``, or in another class named here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Sequence
 
 from skuld_py.client.archiving import Archiving
+from skuld_py.client.attending import Attending
 from skuld_py.client.concluding import Concluding
 from skuld_py.client.enqueueing import Enqueueing
 from skuld_py.client.groups import Grouping
@@ -31,7 +32,7 @@ NODES_VARIABLE = "SKULD_NODES"
 
 
 class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Limiting, Scheduling, Grouping,
-            Archiving):
+            Archiving, Attending):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,

@@ -20,6 +20,7 @@ from skuld_py.model.ids import TaskId
 from skuld_py.model.task import LogEntry, Task
 from skuld_py.verbs import documents
 from skuld_py.verbs.attention import Facts, concerns
+from skuld_py.verbs.workers import WorkersDocument, document
 
 PAGE = 500
 
@@ -119,6 +120,11 @@ async def status(call: Call) -> dict[str, Any]:
     facts = Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described)
     return {"attention": [attrs.asdict(concern) for concern in concerns(facts)],
             **{name: value for name, value in found.items() if name != "request"}}
+
+
+async def workers(call: Call) -> WorkersDocument:
+    """Those that are there."""
+    return document(await call.client.workers())
 
 
 async def health(_: Call) -> documents.Health:

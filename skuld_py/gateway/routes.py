@@ -20,7 +20,7 @@ _BY_HAND: Mapping[str, Callable[..., Any]] = {
     "enqueue": enqueueing.enqueue, "enqueue_many": enqueueing.enqueue_many, "claim": holding.claim,
     "get": reading.get, "get_many": reading.get_many, "results": reading.results, "log": reading.log,
     "list_tasks": reading.list_tasks, "status": reading.status, "health": reading.health,
-    "ready": reading.ready}
+    "ready": reading.ready, "workers": reading.workers}
 
 
 def by_path() -> Mapping[str, Mapping[str, Verb]]:

@@ -69,6 +69,7 @@ from skuld_py.node.operations.requests import Feature, asked_of, served_of
 from skuld_py.node.reads.requests import ReadRequests
 from skuld_py.node.retention.requests import RetentionRequests
 from skuld_py.node.schedules.ticks import Ticks
+from skuld_py.node.workers.requests import WorkerRequests
 from skuld_py.node.writes.requests import WriteRequests
 from skuld_py.node.writes.setting import SettingRequests
 from skuld_py.partition.candidacy import Candidacy
@@ -107,8 +108,8 @@ class Node:
         self._horizons = Horizons(view, self._steward.tend, self._parked.note_leftover)
         self._ticks = Ticks(operations, almanac)
         self._floor = Floor(store)
-        admission = Admission(view)
-        gates = Gates(self._horizons, self._loans)
+        admission, gates = Admission(view), Gates(self._horizons, self._loans)
+        self._workers = WorkerRequests(operations)
         reads = self._reads = ReadRequests(operations, admission)
         leadership = LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves)
         self._describe = leadership.description
@@ -117,13 +118,13 @@ class Node:
             ClaimRequests(operations, admission, gates, self._parked), reads,
             SettingRequests(operations, self._ticks.check), LimitRequests(self.lender, self._loans),
             leadership, self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges),
-            RetentionRequests(operations, self._steward.slices)]
+            RetentionRequests(operations, self._steward.slices), self._workers]
         self._clients = ClientDoor(operations, asked_of(features))
         self._served = served_of(features)
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
             self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiper,
-            self._ticks, operations.timers,
+            self._ticks, operations.timers, self._workers,
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.
@@ -162,6 +163,11 @@ class Node:
         """Whether it is worth while to go on for that, or for requests that are under way."""
         is_busy = bool(self.operations.open) and now_ms < self._ends_ms
         return self._steward.is_handing_over(now_ms) or is_busy
+
+    @property
+    def slots(self) -> int:
+        """How many claims the workers that report to it can hold, as far as the coordination log is to say."""
+        return self._workers.capacity.told
 
     def needs_vote_of(self, name: str) -> bool:
         """Whether the live voters of some partition are no majority without this node."""

@@ -11,6 +11,8 @@ process: its node would act on an old view of the cluster for ever.
 A process that stops cleanly first has its node hand over the partitions that it leads, for a few seconds at most;
 then it leaves the log. Rejected: leaving at once, after which each partition waits for an heir to notice, and what
 was being granted is in doubt.
+
+What the node's workers can hold is brought into the log when the node says so, which is seldom (``node.workers``).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Protocol, cast, get_args
 
 from skuld_py.cluster.member import membership as log
 from skuld_py.cluster.member.membership import Membership
+from skuld_py.cluster.scale.slots import brought
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
 from skuld_py.model.events import Computed, Effect, Event, Received, SessionChanged, Settled, Ticked
 from skuld_py.model.messages.decisions import DECISION_MESSAGES
@@ -43,6 +46,11 @@ class NodeMachine(Machine[Event, Effect], Protocol):
         """Whether it is worth while to go on for that."""
         ...
 
+    @property
+    def slots(self) -> int:
+        """How many claims its workers can hold, as far as the log is to say."""
+        ...
+
     def needs_vote_of(self, name: str) -> bool:
         """Whether the live voters of some partition are no majority without this node."""
         ...
@@ -56,15 +64,24 @@ class Process:
         self._membership = membership
         membership.needs_vote_of = node.needs_vote_of
         self._is_handing_over = False
+        self._slots = 0
         self._due_ms = membership.deadline()
         """The membership's deadline: it changes with its steps only, which are rare."""
 
     def step(self, now_ms: int, event: Told) -> Sequence[Wish]:
         """Take an event. Raises why the membership cannot go on."""
         wishes = self._take(now_ms, event)
-        if self._is_handing_over and type(event) is Settled and not self._node.is_handing_over(now_ms):
-            wishes = [*wishes, *self._leave(now_ms)]
-        return wishes
+        return [*wishes, *self._round_up(now_ms)] if type(event) is Settled else wishes
+
+    def _round_up(self, now_ms: int) -> Sequence[Wish]:
+        """The turn ends: see what it has made of the node that concerns the membership."""
+        if self._is_handing_over and not self._node.is_handing_over(now_ms):
+            return self._leave(now_ms)
+        if self._slots == self._node.slots:
+            return ()
+        self._slots = self._node.slots
+        slots = brought(self._membership.info.name, self._slots)
+        return self._carry(now_ms, self._membership.set_slots(now_ms, slots))
 
     def _take(self, now_ms: int, event: Told) -> Sequence[Wish]:
         kind = type(event)

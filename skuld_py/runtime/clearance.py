@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import attrs
+
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
@@ -36,6 +38,8 @@ _VERBS: Mapping[type[m.Message], str] = {
     m.Revive: "retry",
     m.Offer: "collectable",
     m.Discard: "archived",
+    m.Report: "report",
+    m.Muster: "workers",
 }
 MAY: Mapping[type[m.Message], tuple[Role, ...]] = {
     m.Greet: CLIENTS, **{of: roles_for(verb) for of, verb in _VERBS.items()}}
@@ -80,8 +84,17 @@ def _queues_of(message: m.Message) -> Iterable[str]:
                 continue
     elif isinstance(message, m.Claim | m.List | m.Count):
         yield message.queue
+    elif isinstance(message, m.Report):
+        for row in message.workers:
+            yield from row.queues
     elif isinstance(message, m.GetSettings):
         yield message.name if message.kind in OF_QUEUES else ""
+
+
+def signed(report: m.Report, owner: KeyRow | None) -> m.Report:
+    """A worker's report under the name of its key, whatever it says of that itself; without keys, under none."""
+    name = owner.name if owner is not None else ""
+    return attrs.evolve(report, workers=tuple(attrs.evolve(row, key=name) for row in report.workers))
 
 
 def _said(words: Iterable[str]) -> str:

@@ -54,12 +54,13 @@ from skuld_py.model.events import (
     Ticked,
     Withheld,
 )
-from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Claim, Claimed, Failed, Greet, Message
+from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Claim, Claimed, Failed, Greet, Message, Report
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
+from skuld_py.model.roster import KeyRow
 from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, Turn, sort, take_turn
-from skuld_py.runtime.clearance import check_clearance
+from skuld_py.runtime.clearance import check_clearance, signed
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.door import Arrival
 from skuld_py.runtime.handshakes import wall_ms
@@ -286,7 +287,7 @@ class Loop:
             try:
                 check_role(message, ROLE_CLIENT)
                 if self._keyring is not None:
-                    check_clearance(self._keyring.owner(arrival.key, wall_ms()), message)
+                    check_clearance(self._owner_of(arrival), message)
             except Refused as problem:
                 if problem.code == "denied":
                     self.counters.denied += 1
@@ -296,7 +297,12 @@ class Loop:
             else:
                 if self._keyring is not None and type(message) is Claim:
                     self._claimers[arrival.origin, message.request] = arrival.key, message
+                if type(message) is Report:
+                    message = signed(message, self._owner_of(arrival))
                 yield Asked(arrival.origin, message)
+
+    def _owner_of(self, arrival: Arrival) -> KeyRow | None:
+        return None if self._keyring is None else self._keyring.owner(arrival.key, wall_ms())
 
     def _received(self, origin: bytes, envelope: Envelope) -> Iterable[Received]:
         if envelope.sender == self._me:

@@ -25,6 +25,7 @@ from skuld_py.simulation.checkers.convergence import replicas_are_equal
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX, claims_of
 from skuld_py.simulation.checkers.order import nobody_starves
 from skuld_py.simulation.clients.archiver import Archiver
+from skuld_py.simulation.clients.attendee import Attendee
 from skuld_py.simulation.clients.awaiter import Awaiter
 from skuld_py.simulation.clients.bell import Bell
 from skuld_py.simulation.clients.caller import Caller
@@ -170,6 +171,8 @@ class Campaign:
             Pauser(self._make_client("p0", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.limit_ms:
             Limiter(self._make_client("l0", self.options.workload.patience_ms), self.options).begin()
+        if self.options.workload.report_ms:
+            Attendee(self._make_client("w0", self.options.workload.patience_ms), self.options).begin()
         self.cluster.scheduler.run(self.safety_ms)
         for client in self.clients[1:]:
             client.is_stopped = True

@@ -23,11 +23,17 @@ class Ear:
 
     def __init__(self, node: NodeMachine) -> None:
         self.told: list[Event] = []
+        self._node = node
         self._step = node.step
         self.deadline = node.deadline
         self.hand_over = node.hand_over
         self.is_handing_over = node.is_handing_over
         self.needs_vote_of = node.needs_vote_of
+
+    @property
+    def slots(self) -> int:
+        """Those of the node."""
+        return self._node.slots
 
     def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
         """Let the node take an event."""

@@ -82,6 +82,8 @@ SPENT = 0.3
 """Share of runs in which a leadership has few tokens."""
 NARROW = 0.4
 """Share of runs in which pages hold few bytes."""
+ATTENDED = 0.5
+"""Share of runs in which workers say that they are there."""
 LIMITED = 0.4
 """Share of runs in which an operator limits queues."""
 TWINS = ("k120042", "k125921")
@@ -118,6 +120,8 @@ class Workload:
     """Mean time between two forgeries; 0: none."""
     limit_ms: int = 0
     """Mean time between changes of some queue's limits; 0: none."""
+    report_ms: int = 0
+    """Mean time between reports of workers; 0: none."""
     is_hoarding: bool = False
     """Whether a client claims much and holds it for long."""
     max_attempts: tuple[int, ...] = ()
@@ -267,6 +271,7 @@ def draw_options(seed: int) -> Options:
                      await_ms=stream(seed, "awaits").choice((0, 700)),
                      names=_draw_names(stream(seed, "names")),
                      limit_ms=_draw_limit(stream(seed, "limits")),
+                     report_ms=_draw_report(stream(seed, "reports")),
                      is_hoarding=_draw_hoard(stream(seed, "hoards")),
                      schedule_ms=_draw_schedule(stream(seed, "schedules")),
                      forge_ms=_draw_forging(stream(seed, "forgeries"))),
@@ -341,6 +346,10 @@ def _draw_schedule(random: Random) -> int:
 
 def _draw_limit(random: Random) -> int:
     return random.choice((1_500, 4_000)) if random.random() < LIMITED else 0
+
+
+def _draw_report(random: Random) -> int:
+    return random.choice((100, 300)) if random.random() < ATTENDED else 0
 
 
 def _draw_fast(random: Random, nodes: Sequence[str], skew_ms: int) -> tuple[str, int]:

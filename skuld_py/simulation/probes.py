@@ -25,6 +25,7 @@ from skuld_py.model.messages.decisions import Decided
 from skuld_py.model.messages.membership import ReplicaPart, Share
 from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import PAUSED, YES, decode_setting, setting_key
+from skuld_py.node.knowledge.attendance import name_of
 from skuld_py.partition.candidacy import SPENT
 from skuld_py.partition.data.tables import suspect_key
 from skuld_py.partition.leadership.election import Phase
@@ -89,12 +90,14 @@ REQUIRED = (
     # settings
     "queue paused on all nodes", "setting known to some nodes only", "setting learnt by gossip",
     "claim asked of a paused queue", "claim woken by a resume",
+    # workers
+    "worker known to two nodes", "worker listed by another node", "applied add-slot",
     # garbage
     "partition sealed", "seal refused", "garbage deleted", "garbage that one keeps",
     "garbage told of to one that has it", "answer: too_old", "page archived", "page no longer on offer",
 )
 OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id",
-            "wish of a lost session carried out", "pulse hidden by a server that is behind")
+            "wish of a lost session carried out", "pulse hidden by a server that is behind", "applied leave-slot")
 KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
 
 AT_ONCE_MS = 100
@@ -159,7 +162,7 @@ class Probes:
             m.Collect: lambda _, who, whom, collect: self.hit("garbage deleted", not collect.is_trial),
             m.Collected: lambda _, who, whom, told: self.hit("garbage that one keeps", told.kept),
             m.Discarded: self._on_discarded,
-            m.PutSetting: self._on_put,
+            m.PutSetting: self._on_put, m.Report: self._on_report, m.Mustered: self._on_mustered,
             Share: lambda *_: self.hit("entry told by a member"),
             ReplicaPart: lambda *_: self.hit("replica fetched of a member"),
             Decided: lambda *_: self.hit("placement decided by another one"),
@@ -378,6 +381,15 @@ class Probes:
                    for process in self._scene.processes.values())
 
     # -- anti-entropy --------------------------------------------------------------------------
+
+    def _on_report(self, now_ms: int, who: str, whom: str, report: m.Report) -> None:
+        others = [process.node.view.attendance for name, process in self._scene.processes.items()
+                  if name != whom and process.node is not None]
+        names = [name_of(row) for row in report.workers]
+        self.hit("worker known to two nodes", any(name in known for known in others for name in names))
+
+    def _on_mustered(self, now_ms: int, node: str, asker: str, answer: m.Mustered) -> None:
+        self.hit("worker listed by another node", answer.workers)
 
     def _on_compare(self, now_ms: int, who: str, peer: str, compare: m.Compare) -> None:
         self.hit("exchange over pages", compare.after)

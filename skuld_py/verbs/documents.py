@@ -296,6 +296,8 @@ class NodeStatus(TypedDict):
     error_ms: int
     release: Annotated[str, Says("The release that it runs; empty where it has not said.")]
     rules: Annotated[int, Says("The newest rules that its program knows; 0 where it has not said.")]
+    workers: Annotated[int, Says("Workers that report to it.")]
+    slots: Annotated[int, Says("Tasks that these run at once.")]
 
 
 class PartitionStatus(TypedDict):

@@ -160,9 +160,18 @@ def decode(frames: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> Envelope
         records = _records(limits.partitions)
         messages = [_read_message(reader, records, index) for index in range(count)]
         reader.close()
+        if version != PROTOCOL_VERSION:
+            _check_known(messages, version)
     except Fault as fault:
         raise Malformed(fault.path, fault.problem) from None
     return Envelope(sender, cluster, tuple(messages), version)
+
+
+def _check_known(messages: Sequence[Message], version: int) -> None:
+    """Raises ``Fault`` at a message that its sender's protocol does not have."""
+    for index, message in enumerate(messages):
+        if message.since > version:
+            raise Fault(f"is {type(message).__name__}, which protocol {version} has not", f"messages[{index}]")
 
 
 def check_role(message: Message, role: int) -> None:

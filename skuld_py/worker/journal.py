@@ -4,7 +4,8 @@ An entry is one JSON object in UTF-8 with ``kind`` and ``at_ms`` (wall clock), s
 read a log without this package:
 
     {"kind": "log", "text": ...}                     what the task said; a dict it gave stands as it is
-    {"kind": "progress", "done", "total", "note", "spark": {"jobs", "stages", "tasks": [done, known]}}
+    {"kind": "progress", "done", "total", "note", "spark": {"jobs", "stages", "tasks": [done, known],
+                                                            "rows", "bytes": [read, written]}}
     {"kind": "engine_died", "what"}                  the engine ended, or went silent, under the task: ``blame``
     {"kind": "released", "reason"}                   why the claim was given back; always the last entry
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -33,6 +33,14 @@ from skuld_py.worker.spark_guard import Home, at_home, guard, inherited
 from skuld_py.worker.spark_session import SparkRuntime
 
 
+class Seen(NamedTuple):
+    """A stage as it was seen last: tasks done and known; rows and bytes read and written."""
+
+    tasks: tuple[int, int]
+    rows: tuple[int, int]
+    bytes: tuple[int, int]
+
+
 class SparkEngine:
     """Runs task functions against a ``SparkRuntime``."""
 
@@ -42,7 +50,7 @@ class SparkEngine:
         self._pools = Pools()
         self._homes: dict[str, Home] = {}
         self._cancelled: set[str] = set()
-        self._stages: dict[str, dict[int, tuple[int, int]]] = {}
+        self._stages: dict[str, dict[int, Seen]] = {}
 
     def describe(self) -> str:
         """Spark's release, master and application."""
@@ -138,7 +146,8 @@ class SparkEngine:
         return [*running, *(group for home in running.values() for group in home.queries())]
 
     def counts(self, name: str) -> dict[str, Any] | None:
-        """Jobs so far, and stages and Spark tasks as [done, known so far]."""
+        """Jobs so far; stages and Spark tasks as [done, known so far]; rows and bytes as [read, written], where
+        there are some, without what stages pass on to each other."""
         known = self._stages.get(name)
         context = SparkContext._active_spark_context
         if known is None or context is None:
@@ -149,20 +158,30 @@ class SparkEngine:
             return None
         if not known:
             return None
-        done = [stage for stage in known.values() if stage[0] >= stage[1]]
-        tasks = [sum(stage[at] for stage in known.values()) for at in (0, 1)]
-        return {"jobs": jobs, "stages": [len(done), len(known)], "tasks": tasks}
+        done = [stage for stage in known.values() if stage.tasks[0] >= stage.tasks[1]]
+        found: dict[str, Any] = {"jobs": jobs, "stages": [len(done), len(known)]}
+        for field in ("tasks", "rows", "bytes"):
+            sums = [sum(getattr(stage, field)[at] for stage in known.values()) for at in (0, 1)]
+            if field == "tasks" or any(sums):
+                found[field] = sums
+        return found
 
-    def _look(self, context: SparkContext, name: str, known: dict[int, tuple[int, int]]) -> int:
+    def _look(self, context: SparkContext, name: str, known: dict[int, Seen]) -> int:
         tracker = context.statusTracker()
         jobs = tracker.getJobIdsForGroup(name)
         for job_id in jobs:
             job = tracker.getJobInfo(job_id)
             for stage_id in job.stageIds if job is not None else ():
-                if stage_id in known and known[stage_id][0] >= known[stage_id][1]:
+                if stage_id in known and known[stage_id].tasks[0] >= known[stage_id].tasks[1]:
                     continue
                 stage = tracker.getStageInfo(stage_id)
                 if stage is not None and stage.numTasks:
-                    known[stage_id] = (stage.numCompletedTasks, stage.numTasks)
+                    known[stage_id] = Seen((stage.numCompletedTasks, stage.numTasks), *_traffic(context, stage_id))
         return len(jobs)
+
+
+def _traffic(context: SparkContext, stage_id: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Rows and bytes that a stage has read and written so far, by the store that the tracker asks, too."""
+    stage = context._jsc.sc().statusStore().lastStageAttempt(stage_id)
+    return ((stage.inputRecords(), stage.outputRecords()), (stage.inputBytes(), stage.outputBytes()))
 

@@ -24,19 +24,23 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
+import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from skuld_py import __version__
+from skuld_py.client.attending import WorkerStatus
 from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.task import Task
 from skuld_py.worker.ahead import PATIENCE_S, Ahead
 from skuld_py.worker.assignment import Assignment
+from skuld_py.worker.attendance import Attendance
 from skuld_py.worker.blame import admitted, deaths_under, may_claim, verdict
 from skuld_py.worker.claimer import Claimer
 from skuld_py.worker.context import TaskContext
@@ -76,7 +80,7 @@ class Worker:
             raise Refused("bad_slots", f"slots: {slots}; a worker has at least one")
         weights = weights_of(queues)
         self._queues = queues
-        claiming, writing, self._reading = (Client(nodes, holder=holder) for _ in range(3))
+        claiming, writing, attending, self._reading = (Client(nodes, holder=holder) for _ in range(4))
         self._holder = self._reading.holder
         self._engine = engine
         self._slots = slots
@@ -95,6 +99,7 @@ class Worker:
         self._signals = 0
         self.counts = Counts()
         self._failure: str | None = None
+        self._spark = ""
         self._claimer = Claimer(claiming, weights, lease_s, slots,
                                 on_claims=partial(self._post, self._on_claims),
                                 on_known=partial(self._post, self._on_known),
@@ -108,6 +113,7 @@ class Worker:
         self._heart = Heart(engine, self._renewer.beat, stall_s,
                             on_trouble=lambda what: self._post(self._on_engine_death, what,
                                                                self._ignition.generation))
+        self._attendance = Attendance(attending, partial(self._status, weights, time.time_ns() // 1_000_000))
         self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
                                   partial(self._post, self._on_engine_failure))
 
@@ -119,6 +125,7 @@ class Worker:
             self._renewer.start()
             self._heart.start()
             self._scribe.start()
+            self._attendance.start()
             self._claimer.start()
             self._claimer.resume()
             try:
@@ -190,6 +197,7 @@ class Worker:
     def _close(self) -> None:
         """Stop what still runs, then give back what is still held, then end the helpers."""
         self._claimer.close()
+        self._attendance.close()
         self._ignition.close()
         self._heart.close()
         is_starting = not self._ignition.is_ready and self._signals > 1  # it dies with this process
@@ -206,6 +214,12 @@ class Worker:
         self._renewer.close()
         self._reading.close()
         self._report("stopped")
+
+    def _status(self, weights: Mapping[str, int], since_ms: int) -> WorkerStatus:
+        """As of now; from any thread."""
+        running = len(self._running)
+        return WorkerStatus(self._holder, "", socket.gethostname(), self._slots, dict(weights), __version__,
+                            self._spark, since_ms, running, running + len(self._waiting))
 
     # -- claims --------------------------------------------------------------------------------
 
@@ -414,7 +428,9 @@ class Worker:
     # -- the engine ----------------------------------------------------------------------------
 
     def _on_engine_ready(self, took_s: float) -> None:
-        self._report(f"ready in {took_s:.1f} s: {self._engine.describe()}")
+        self._spark = self._engine.describe()
+        self._report(f"ready in {took_s:.1f} s: {self._spark}")
+        self._attendance.hasten()
         self._renewer.watch(self._engine.process_id)
         self._heart.resume()
         self._has_room = True

@@ -206,7 +206,7 @@ def test_a_log_is_followed_until_the_task_has_ended(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(clients.Client, "log", log)
     followed = skuld("log", ID, "--follow")
 
-    assert (followed.exit_code, followed.output) == (0, "1\t0\ta\n2\t0\tbase64:/w==\n")
+    assert (followed.exit_code, followed.output) == (0, "1\t0\t\ta\n2\t0\t\tbase64:/w==\n")
     assert json.loads(skuld("log", ID, "--token", "2", "--json").output.splitlines()[0])["data"] == "a"
     assert asked == [(None, math.inf), (2, 0)]
 

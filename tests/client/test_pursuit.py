@@ -277,13 +277,25 @@ def test_who_granted_claims_is_asked_first_for_them_unless_it_was_silent() -> No
         pursuit.send(Heard(100.1, "b", m.Claimed(1, 0, (batch,))))
 
     named = m.Complete(2, 0, 0, ids, columns.pack_u64([7 << 32, 8 << 32]), proofs=bytes(16))
-    assert nodes.granting(named) == "b"
-    assert nodes.granting(m.Complete(2, 0, 0, ids[20:], columns.pack_u64([8 << 32]), proofs=bytes(8))) == ""
-    assert nodes.granting(m.Greet(3)) == ""
+    assert nodes.first_for(named) == "b"
+    assert nodes.first_for(m.Complete(2, 0, 0, ids[20:], columns.pack_u64([8 << 32]), proofs=bytes(8))) == ""
+    assert nodes.first_for(m.Greet(3)) == ""
     assert {nodes.in_turn(100.2, "b")[0] for _ in range(9)} == {"b"}
     assert {nodes.in_turn(100.2)[0] for _ in range(9)} == {"a", "b", "c"}
     nodes.note_silence("b", 100.2)
     assert {nodes.in_turn(100.3, "b")[-1] for _ in range(9)} == {"b"}
+
+
+def test_a_report_goes_to_the_node_that_took_the_one_before() -> None:
+    nodes, report = Nodes(["a", "b", "c"]), m.Report(1, 30_000, ())
+    assert nodes.first_for(report) == ""
+    pursuit = pursue(nodes, 100.0, TIMEOUT_S, is_idempotent=True)
+    next(pursuit)
+    pursuit.send(Heard(100.0, "b"))
+    with pytest.raises(StopIteration):
+        pursuit.send(Heard(100.1, "b", m.Reported(1)))
+
+    assert nodes.first_for(report) == "b" and nodes.first_for(m.Greet(3)) == ""
 
 
 def test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others() -> None:

@@ -28,9 +28,9 @@ EARLY = {
                     "a request passed on: who carries it out answers for it"),
     **dict.fromkeys(("Get", "Count", "List", "GetSettings", "Offer", "Delegate", "Watch", "Borrow", "Reckon",
                      "AskTime", "Sum", "Probe", "Compare", "Fetch", "Interest", "PullSettings",
-                     "Decide"), QUESTION),
+                     "Decide", "Muster"), QUESTION),
     **dict.fromkeys(("Replicate", "Mend", "Note", "Repair", "PulledSettings"), DATA),
-    **dict.fromkeys(("Gossip", "PartialGossip", "Invite", "Freed"), HINT),
+    **dict.fromkeys(("Gossip", "PartialGossip", "Invite", "Freed", "Mustered"), HINT),
     **dict.fromkeys(("Share", "JoinMe", "Welcomed", "NotNow", "FetchReplica", "ReplicaPart", "Decided",
                      "Undecided"), LOG),
     **dict.fromkeys(("Grant", "Amend"), "the leader counts its own record only with the answers, which come later;"
@@ -48,8 +48,8 @@ LATE = {
     **dict.fromkeys(("ClaimPage", "Got", "Logged", "Summed", "Counted", "Listed", "Offered", "GotSettings",
                      "Probed", "Compared", "Fetched", "Stirred"), READ),
     **dict.fromkeys(("Greeted", "Failed", "Acked", "Claimed", "Renewed", "Described", "Awaited", "Revived",
-                     "SettingPut"), ANSWER),
-    **dict.fromkeys(("Greet", "Enqueue", "Claim", "Describe", "Await", "ReadLog"), CLIENT),
+                     "SettingPut", "Reported"), ANSWER),
+    **dict.fromkeys(("Greet", "Enqueue", "Claim", "Describe", "Await", "ReadLog", "Report"), CLIENT),
 }
 
 

@@ -10,7 +10,8 @@ from skuld_py.model.roster import ROLES
 from skuld_py.verbs.table import VERBS as TABLE
 from skuld_py.verbs.verb import Scope
 
-OF_CLIENTS_ALONE = {"collectable", "archived"}
+OF_ARCHIVERS = {"collectable", "archived"}
+OF_CLIENTS_ALONE = OF_ARCHIVERS | {"report"}
 SCOPES = {Scope.ENQUEUE: Role.PRODUCER, Scope.WORK: Role.WORKER, Scope.READ: Role.READER,
           Scope.ADMIN: Role.ADMIN}
 
@@ -39,11 +40,12 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
         "remove_limits"}
     assert roles_for("cancel") == roles_for("enqueue")
     assert roles_for("enqueue") == (Role.PRODUCER, Role.ADMIN) and roles_for("claim") == (Role.WORKER, Role.ADMIN)
-    assert [roles_for(verb) for verb in sorted(OF_CLIENTS_ALONE)] == [(Role.ARCHIVER,)] * 2
+    assert [roles_for(verb) for verb in sorted(OF_ARCHIVERS)] == [(Role.ARCHIVER,)] * 2
+    assert (roles_for("report"), roles_for("workers")) == ((Role.WORKER, Role.ADMIN), (Role.READER, Role.ADMIN))
 
 
 def test_what_reaches_any_queue_is_for_callers_of_all_queues() -> None:
-    assert OF_CLIENTS_ALONE | {"cancel"} | (
+    assert OF_ARCHIVERS | {"cancel", "workers"} | (
         VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]) == UNLIMITED
 
 

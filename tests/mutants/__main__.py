@@ -18,76 +18,28 @@ Exit code: 0 all killed, 1 some survived, 2 bad usage, 3 the campaign does not w
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import attrs
 
-from mutants import (
-    archive,
-    calls,
-    clauses,
-    clients,
-    clocks,
-    cluster_keys,
-    commands,
-    coordination,
-    deps,
-    elections,
-    garbage,
-    gateways,
-    grants,
-    groups,
-    guards,
-    installs,
-    keys,
-    likeness,
-    limits,
-    many,
-    masters,
-    membership,
-    moves,
-    names,
-    observation,
-    operators,
-    options,
-    parking,
-    peers,
-    plain,
-    proofs,
-    records,
-    roles,
-    rosters,
-    schedules,
-    sealing,
-    settings,
-    small,
-    sources,
-    stops,
-    tasks,
-    timings,
-    views,
-    workers,
-    workflows,
-)
+from mutants import clauses, small
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant, Rotten
 from mutants.workshop import TOP, Broken, Workshop
 
-LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTANTS, *moves.MUTANTS,
-                               *peers.MUTANTS, *rosters.MUTANTS,
-                               *coordination.MUTANTS, *membership.MUTANTS, *settings.MUTANTS,
-                               *options.MUTANTS, *tasks.MUTANTS, *deps.MUTANTS, *schedules.MUTANTS,
-                               *groups.MUTANTS, *garbage.MUTANTS, *keys.MUTANTS, *names.MUTANTS,
-                               *limits.MUTANTS, *proofs.MUTANTS, *archive.MUTANTS, *many.MUTANTS,
-                               *masters.MUTANTS,
-                               *clients.MUTANTS, *guards.MUTANTS, *parking.MUTANTS, *views.MUTANTS,
-                               *clocks.MUTANTS, *cluster_keys.MUTANTS, *likeness.MUTANTS, *stops.MUTANTS,
-                               *installs.MUTANTS, *observation.MUTANTS, *operators.MUTANTS,
-                               *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
-                               *sealing.MUTANTS, *sources.MUTANTS, *workers.MUTANTS, *calls.MUTANTS,
-                               *plain.MUTANTS, *workflows.MUTANTS)
+
+def _tables() -> Iterator[Sequence[Mutant]]:
+    """Those of the files beside this one, in the order of their names."""
+    for path in sorted(Path(__file__).parent.glob("[!_]*.py")):
+        if not path.stem.startswith("test_"):
+            yield getattr(importlib.import_module(f"mutants.{path.stem}"), "MUTANTS", ())
+
+
+LISTED = tuple(chain.from_iterable(_tables()))
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -307,7 +307,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("each-asked-alone", "where no node is reached, each of a thousand calls asks alone", "_is_about_one",
            " and error.code not in ABOUT_ALL)", ")", "A2",
            TOGETHER + "test_what_is_nobodys_fault_is_not_asked_for_each", seeds=0),
-    mutant("one-error-for-all", "callers are raised one error, each adding to its traceback", "own",
+    mutant("one-error-for-all", "callers are raised one error, each adding to its traceback", "coalescing.own",
            "    raise twin from outcome.__cause__\n", "    raise outcome from twin.__cause__\n", "A2",
            TOGETHER + "test_each_caller_gets_an_error_of_its_own_that_says_the_same", seeds=0),
     mutant("given-up-travels", "a call that was cancelled before it left leaves with the others", "Lane.take",

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from skuld_py.cluster.log.commands import PrepareJoin, SetRules
-from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.commands import AddSlot, LeaveSlot, PrepareJoin, SetRules
+from skuld_py.cluster.log.entries import Entry, decode
 from skuld_py.cluster.log.play import UnknownRules
 from skuld_py.cluster.member.membership import Membership
+from skuld_py.cluster.scale.slots import units
 from skuld_py.model.columns import Column
 from skuld_py.model.coordination import (
     Announce,
@@ -59,6 +60,8 @@ class Recorder:
 
     def is_handing_over(self, now_ms: int) -> bool:
         return self.is_leading
+
+    slots = 0
 
     def needs_vote_of(self, name: str) -> bool:
         return name == "h:9"
@@ -121,6 +124,28 @@ def test_messages_about_the_log_are_not_the_nodes() -> None:
     assert declined == [Send("h:2", Undecided(bytes(16), DECLINED))]
     process.step(0, Computed(bytes(16), ""))
     assert node.told == []
+
+
+def test_what_the_nodes_workers_can_hold_is_brought_into_the_log_when_it_changes() -> None:
+    node, process, _ = joined()
+
+    def written(slots: int, position: int) -> list[Any]:
+        """What is written for a number of slots, entry after entry, and read back."""
+        node.slots = slots
+        wishes, commands = process.step(0, Settled()), []
+        while appends := [wish for wish in wishes if isinstance(wish, Append)]:
+            commands.append(decode(appends[0].raw).command)
+            wishes = [*process.step(0, Appended(appends[0].seq, position))]
+            wishes += process.step(0, EntriesRead(position, ((position, appends[0].raw),), is_end=True))
+            position += 1
+        return commands
+
+    assert written(0, 1) == []
+    assert written(7, 1) == [AddSlot("h:1~claims-7", LIFE, ("claims-7",))]
+    assert written(7, 2) == []
+    assert written(40, 2) == [AddSlot("h:1~claims-40", LIFE, ("claims-40",)), LeaveSlot("h:1~claims-7")]
+    assert sum(map(units, process._membership.replica.slots.values())) == 40
+    assert written(0, 4) == [LeaveSlot("h:1~claims-40")]
 
 
 def test_both_are_woken_and_the_earlier_one_says_when() -> None:

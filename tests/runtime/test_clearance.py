@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from skuld_py.errors import Refused
@@ -14,15 +15,17 @@ from skuld_py.model.messages.message import ROLE_CLIENT, TaskBatch
 from skuld_py.model.roster import NODE_ROLE, ROLES, KeyRow
 from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import LIMITS, PAUSED
-from skuld_py.runtime.clearance import MAY, UNLIMITED_ONLY, check_clearance
+from skuld_py.runtime.clearance import MAY, UNLIMITED_ONLY, check_clearance, signed
 from tests import strategies
 
 KEY = "x" * 40
 REQUESTS = [of for of in m.MESSAGES if of.roles & ROLE_CLIENT]
 TABLE = {
-    "worker": (m.Greet, m.Describe, m.Claim, m.Renew, m.Append, m.Complete, m.Conclude, m.Get, m.Await, m.ReadLog),
+    "worker": (m.Greet, m.Describe, m.Claim, m.Renew, m.Append, m.Complete, m.Conclude, m.Get, m.Await, m.ReadLog,
+               m.Report),
     "producer": (m.Greet, m.Describe, m.Enqueue, m.Cancel, m.Get, m.Await),
-    "reader": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Count, m.GetSettings),
+    "reader": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Count, m.GetSettings,
+               m.Muster),
     "archiver": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Offer, m.Discard),
     "admin": tuple(of for of in REQUESTS if of not in (m.Offer, m.Discard)),
     NODE_ROLE: (),
@@ -108,3 +111,16 @@ def test_what_reaches_all_queues_is_not_for_a_key_of_some(of: type[m.Message]) -
     check_clearance(owner(*roles), least(of))
     with pytest.raises(Refused, match="limited to queues shop"):
         check_clearance(owner(*roles, queues=("shop",)), least(of))
+
+
+def test_a_report_is_kept_under_the_name_of_its_key_alone() -> None:
+    forged = attrs.evolve(least(m.WorkerRow), key="berta")
+    assert [row.key for row in signed(m.Report(1, 1, (forged,)), owner("worker")).workers] == ["carl"]
+    assert [row.key for row in signed(m.Report(1, 1, (forged,)), None).workers] == [""]
+
+
+def test_a_worker_of_other_queues_is_none_of_a_key_of_some() -> None:
+    worker = attrs.evolve(least(m.WorkerRow), queues=("shop", "other"))
+    check_clearance(owner("worker"), m.Report(1, 1, (worker,)))
+    with pytest.raises(Refused, match="queue: other"):
+        check_clearance(owner("worker", queues=("shop",)), m.Report(1, 1, (worker,)))

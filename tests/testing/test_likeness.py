@@ -15,7 +15,7 @@ import pytest
 
 from client.doors import node_in_memory
 from client.test_verbs import VERBS, Blocked
-from skuld_py import AsyncClient, Client, Refused, Retry, SkuldError
+from skuld_py import AsyncClient, Client, Refused, Retry, SkuldError, WorkerStatus
 from skuld_py.client.archiving import Page
 from skuld_py.client.claims import ClaimName
 from skuld_py.model.outcomes import FIRST_TOKEN
@@ -28,7 +28,8 @@ STEP = "q", b"x"
 OF_PARAMETER: dict[str, Any] = {
     "queue": "q", "payload": b"x", "payloads": [b"x", b"y"], "name": "s", "id": ID, "ids": [ID], "claim": CLAIM,
     "claims": [CLAIM], "data": b"x", "delay_s": 1, "partition": 0, "steps": [STEP], "then": STEP, "deps": [ID],
-    "page": Page(0, (), False, (), 1, ID, bytes(8))}
+    "page": Page(0, (), False, (), 1, ID, bytes(8)), "lease_s": 30,
+    "worker": WorkerStatus("w", "", "host", 1, {"q": 1}, "", "", 0, 0, 0)}
 
 
 def good_call_of(name: str) -> tuple[Any, ...]:

@@ -69,6 +69,7 @@ WINGS: dict[str, frozenset[str]] = {
     "node.limits": frozenset({"node.knowledge", "node.operations"}),
     "node.dependencies": frozenset({"node.operations", "node.reads", "node.writes"}),
     "node.schedules": frozenset({"node.operations", "node.writes"}),
+    "node.workers": frozenset({"node.knowledge", "node.operations"}),
     "node.copies": frozenset({"node.knowledge", "node.operations"}),
     "node.retention": frozenset({"node.copies", "node.knowledge", "node.operations"}),
     "node.leadership": frozenset({"node.copies", "node.knowledge", "node.operations", "node.retention"}),

@@ -206,6 +206,7 @@ def test_a_task_runs_and_its_log_tells_how_far_it_came(
     spark = progress[-1]["spark"]  # Spark's status runs behind: what is done may be a step short at the end
     assert (spark["jobs"], spark["stages"][1], spark["tasks"][1]) == (1, 1, 2)
     assert spark["stages"][0] <= 1 and 1 <= spark["tasks"][0] <= 2
+    assert 0 < spark["rows"][0] <= 1_000 and spark["rows"][1] == 0
 
 
 def test_a_short_task_does_not_wait_for_the_end_of_a_long_one(

@@ -1,5 +1,9 @@
 """The slots of a member, reconciled: what its workers bring, compared with what the replica counts for it.
 
+All that the workers of a node bring is one slot, whose tag says how many claims they can hold: it stands for as
+many units. Another number is another slot, so that it is there before the former one goes, and a change is two
+entries of the log, however many workers have come.
+
 An id of a slot belongs to one life for as long as that life is in the log. So a new life waits with a slot until
 the old one has left, and then brings it as its own.
 """
@@ -14,6 +18,7 @@ from skuld_py.cluster.log.commands import AddSlot, Command, LeaveSlot
 from skuld_py.cluster.log.replica import Replica, Slot
 
 Tags = tuple[str, ...]
+CLAIMS = "claims-"
 _NOTHING: Mapping[str, Slot] = {}
 
 
@@ -64,3 +69,14 @@ class Slots:
 def known(replica: Replica, slot: str) -> Slot | None:
     """A slot, whether it counts already or waits for its member."""
     return replica.slots.get(slot) or replica.parked.get(slot)
+
+
+def brought(node: str, claims: int) -> dict[str, Tags]:
+    """What a node brings whose workers can hold so many claims."""
+    return {f"{node}~{CLAIMS}{claims}": (f"{CLAIMS}{claims}",)} if claims else {}
+
+
+def units(slot: Slot) -> int:
+    """How many claims a slot stands for; one, unless it says otherwise."""
+    said = [tag.removeprefix(CLAIMS) for tag in slot.tags if tag.startswith(CLAIMS)]
+    return next((int(count) for count in said if count.isascii() and count.isdecimal()), 1)

@@ -75,6 +75,15 @@ from skuld_py.model.messages.settings import (
     SettingPut,
     SettingRow,
 )
+from skuld_py.model.messages.workers import (
+    MISSING_MAX,
+    WORKERS_IN_PAGE,
+    Muster,
+    Mustered,
+    Report,
+    Reported,
+    WorkerRow,
+)
 
 if TYPE_CHECKING:
     from skuld_py.model.messages.between_nodes import (
@@ -146,6 +155,7 @@ OPERATIONS: tuple[str, ...] = (
     "Revived", "Mend", "Watch", "Watched", "Tell", "Told", "Note", "Await", "Awaited", "ReadLog", "Logged",
     "Interest", "Stirred", "Ebb", "Ebbed", "Collect", "Collected", "Borrow", "Lent", "Reckon", "Reckoned",
     "Spent", "Freed", "Offer", "Offered", "Discard", "Discarded", "Sum", "Summed", "PartialGossip",
+    "Report", "Reported", "Muster", "Mustered",
 )
 """The operation table: a message's code on the wire is the index of its name here. ``MESSAGES`` is of classes."""
 
@@ -176,11 +186,13 @@ __all__ = [
     "DEPENDENCY_MESSAGES",
     "ENDS_MAX",
     "MESSAGES",
+    "MISSING_MAX",
     "NOT_ENDED",
     "OPERATIONS",
     "PAGE_ENTRIES_MAX",
     "ROLE_CLIENT",
     "ROLE_NODE",
+    "WORKERS_IN_PAGE",
     "Abdicate",
     "Acked",
     "Amend",
@@ -244,6 +256,8 @@ __all__ = [
     "Mend",
     "Message",
     "MoveRow",
+    "Muster",
+    "Mustered",
     "NodeRow",
     "NotNow",
     "Note",
@@ -266,6 +280,8 @@ __all__ = [
     "Repair",
     "ReplicaPart",
     "Replicate",
+    "Report",
+    "Reported",
     "RequestVote",
     "Revival",
     "Revive",
@@ -289,5 +305,6 @@ __all__ = [
     "Watch",
     "Watched",
     "Welcomed",
+    "WorkerRow",
     "message_of",
 ]

@@ -357,7 +357,8 @@ class NodeRow:
     """A registered node. ``clock`` is a ``Verdict`` on it, ``offset_ms`` how far it is ahead of the agreed
     time (of the answering node's clock when none is agreed), give or take ``error_ms``. ``release``: the program
     that it runs, and ``rules`` the newest rules that this program knows; empty and 0 where it has not said.
-    ``is_silent``: it is live by ZooKeeper's word, and the answering node has heard nothing of it for long."""
+    ``is_silent``: it is live by ZooKeeper's word, and the answering node has heard nothing of it for long.
+    ``workers`` report to it, which run so many tasks at once as they have ``slots``."""
 
     name: str = fields.wide_name()
     is_live: bool = fields.truth()
@@ -369,6 +370,8 @@ class NodeRow:
     release: str = fields.text(64, default="", since=3)
     rules: int = fields.number(default=0, since=3)
     is_silent: bool = fields.truth(default=False, since=3)
+    workers: int = fields.number(default=0, since=3)
+    slots: int = fields.number(default=0, since=3)
 
 
 @attrs.frozen
@@ -399,3 +402,13 @@ class Described(Message):
     paused: tuple[str, ...] = fields.names(PAUSED_MAX, default=())
     collections: tuple[CollectionRow, ...] = fields.rows(CollectionRow, default=())
     is_unproven: bool = fields.truth(default=False, since=1)
+
+    @property
+    def workers(self) -> int:
+        """How many workers report to the nodes; one that has just changed its node counts twice."""
+        return sum(node.workers for node in self.nodes)
+
+    @property
+    def slots(self) -> int:
+        """How many tasks they run at once."""
+        return sum(node.slots for node in self.nodes)

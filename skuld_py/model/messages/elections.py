@@ -142,7 +142,8 @@ class Gossip(Message):
 
     ``heads``: inverted priority and id of the best task, of the first queues. ``settings``: the digest of
     all the settings it knows. ``collection``: its own row, where it deletes what ended long ago. ``release``:
-    the program that it runs, and ``rules`` the newest rules that this program knows.
+    the program that it runs, and ``rules`` the newest rules that this program knows. ``workers`` report to it,
+    with so many ``slots``.
     """
 
     is_promise = False
@@ -154,6 +155,8 @@ class Gossip(Message):
     collection: tuple[CollectionRow, ...] = fields.rows(CollectionRow, 1, default=())
     release: str = fields.text(64, default="", since=3)
     rules: int = fields.number(default=0, since=3)
+    workers: int = fields.number(default=0, since=3)
+    slots: int = fields.number(default=0, since=3)
 
 
 @attrs.frozen
@@ -167,3 +170,5 @@ class PartialGossip(Gossip):
     spans: bytes = fields.u64s(PARTITIONS_MAX * 2, default=b"")
     release: str = fields.text(64, default="", since=3)
     rules: int = fields.number(default=0, since=3)
+    workers: int = fields.number(default=0, since=3)
+    slots: int = fields.number(default=0, since=3)

@@ -13,6 +13,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.model.events import Session
 from skuld_py.model.store import Store
+from skuld_py.node.knowledge.attendance import Attendance
 from skuld_py.node.knowledge.debts import Debts
 from skuld_py.node.knowledge.heads import Router
 from skuld_py.node.knowledge.leaders import Leaderships
@@ -61,6 +62,7 @@ class View:
         self.settings = Settings(store, self.bulletin)
         self.router = Router(me.name, timing.gossip_ms, timing.gossip_queues)
         self.debts = Debts()
+        self.attendance = Attendance()
 
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""

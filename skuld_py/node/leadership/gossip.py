@@ -62,6 +62,8 @@ class Gossiper(Duty):
         """The queues told of last: with heads, and without."""
         self._told_moves: dict[str, dict[int, m.MoveRow]] = {}
         self._collections: dict[str, tuple[m.CollectionRow, ...]] = {}
+        self.workers: dict[str, tuple[int, int]] = {}
+        """How many workers report to each other node, and their slots."""
         self.programs: dict[str, Program] = {}
         """What the others run, as far as they have said; of rules before 3 they cannot."""
 
@@ -81,7 +83,7 @@ class Gossiper(Duty):
         leads = tuple(lead for lead, _ in rows if lead is not None)
         moves = tuple(move for _, move in rows if move is not None)
         told = leads, queues, moves, heads, view.settings.digest, collection(view, self._awaited)
-        program = own_program(view)
+        program = *own_program(view), len(view.attendance), view.attendance.slots
         message = m.PartialGossip(*told, columns.pack_u64(spans), *program) if spans else m.Gossip(*told, *program)
         for name in sorted(view.live):
             if name != view.me.name:
@@ -193,6 +195,7 @@ class Gossiper(Duty):
                 self._note_move(known, partition, moves.get(partition))
         if gossip.rules:
             self.programs[peer] = gossip.release, gossip.rules
+        self.workers[peer] = gossip.workers, gossip.slots
         self._collections[peer] = tuple(row for row in gossip.collection if row.node == peer)
         view.router.note(peer, gossip.queues, gossip.heads)
         if gossip.settings != view.settings.digest:
@@ -228,6 +231,7 @@ class Gossiper(Duty):
                 self._view.bulletin.change(partition)
             self._collections.pop(name, None)
             self.programs.pop(name, None)
+            self.workers.pop(name, None)
             self._view.router.drop(name)
 
 

@@ -30,16 +30,18 @@ def own_program(view: View) -> Program:
 
 def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRow, ...],
               collections: tuple[m.CollectionRow, ...], programs: Mapping[str, Program],
-              silent: Collection[str]) -> m.Described:
+              silent: Collection[str], workers: Mapping[str, tuple[int, int]]) -> m.Described:
     """Nodes, partitions, moves, paused queues, and collections. ``programs``: what other nodes said they run.
-    ``silent``: live nodes of which nothing is heard."""
+    ``silent``: live nodes of which nothing is heard. ``workers``: how many report to other nodes, and their
+    slots."""
+    workers = {**workers, view.me.name: (len(view.attendance), view.attendance.slots)}
     programs = {**programs, view.me.name: own_program(view)}
     owners = [vnode.owners for vnode in view.vnodes]
     leaders = [view.leader_of(vnode.partition) for vnode in view.vnodes]
     nodes = tuple(m.NodeRow(name, name in view.live, leaders.count(name),
                             sum(1 for placed in owners if name in placed), clocks.verdict(name).value,
                             clocks.offset_ms(name), clocks.error_ms(name), *programs.get(name, UNSAID),
-                            name in silent)
+                            name in silent, *workers.get(name, (0, 0)))
                   for name in sorted({*view.nodes, *view.live}))
     partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
                                       leaders[vnode.partition], owners[vnode.partition], vnode.standing.cohort)

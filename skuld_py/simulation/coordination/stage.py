@@ -76,6 +76,8 @@ class Listener:
         """Never."""
         return False
 
+    slots = 0
+
     def needs_vote_of(self, name: str) -> bool:
         """No vote is needed: there are no partitions."""
         return False

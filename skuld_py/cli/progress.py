@@ -1,0 +1,236 @@
+"""What claims log, for people: a sentence for each entry, and how far a claim is as bars.
+
+The entries are ``worker.journal``'s, but anybody who holds a claim may write others, of any bytes. So what has not
+the shape that it should have is shown as text, numbers that are none are left out, and no character that could
+move a cursor reaches the terminal.
+
+Bars of Spark never go back. What is known of its stages and tasks grows while a query runs, so "8 of 8" may become
+"8 of 28": the counts say so, there is no percentage, and the bar stays where it was until more is done than that.
+What a task says of itself (``context.progress``) is drawn as it says it. Pure; the terminal is that of ``get``,
+``log`` and ``top``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from skuld_py.cli.showing import harmless, shown
+from skuld_py.client.json_text import json_text
+from skuld_py.model.fields import MOMENT_MS_MAX
+from skuld_py.verbs.words import many, moment
+from skuld_py.worker.journal import ENGINE_DIED, decode_entry
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress_bar import ProgressBar
+
+BAR_CELLS, SHORT_CELLS = 30, 10
+NOTE_CHARS, SHORT_CHARS = 200, 24
+NUMBER_MAX = 1 << 63
+
+
+@attrs.frozen
+class Part:
+    """So much is done of what is known. ``filled``: of its bar, which never falls."""
+
+    done: float
+    known: float
+    filled: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{_number_said(self.done)}/{_number_said(self.known)}"
+
+
+@attrs.frozen
+class Progress:
+    """How far a claim is: by what its task says, and by its Spark jobs. ``traffic``: what was read and written, as
+    rows and bytes; None for what is not known."""
+
+    token: int
+    at_ms: int | None
+    own: Part | None
+    done: float | None
+    note: str
+    jobs: int
+    stages: Part | None
+    tasks: Part | None
+    traffic: Mapping[str, tuple[int, int]]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return self.own is None and self.done is None and self.stages is None and not self.note
+
+    @property
+    def main(self) -> Part | None:
+        """The part that says most in one bar."""
+        return self.own or self.tasks
+
+
+# -- entries ---------------------------------------------------------------------------------------
+
+
+def time_of(data: bytes) -> str:
+    """When an entry was written, by this machine's zone; nothing if it does not say."""
+    at_ms = _time_in(decode_entry(data))
+    return "" if at_ms is None else moment(at_ms)
+
+
+def sentence(data: bytes) -> str:
+    """An entry in words, on one line."""
+    entry = decode_entry(data)
+    kind, said = entry["kind"], {key: value for key, value in entry.items() if key not in ("kind", "at_ms")}
+    match kind:
+        case "log" if said.keys() == {"text"} and isinstance(said["text"], str):
+            return harmless(said["text"])
+        case "log":
+            return json_text(said)
+        case "progress" if not (progress := _read(0, entry)).is_empty:
+            return ", ".join(_words_of(progress))
+        case "released" if isinstance(said.get("reason"), str):
+            return harmless(f"given back: {said['reason']}")
+        case _ if kind == ENGINE_DIED and isinstance(said.get("what"), str):
+            return harmless(f"Spark's JVM {said['what']} under it")
+    return shown(data)
+
+
+def is_progress(data: bytes) -> bool:
+    """Whether an entry only says how far the claim is."""
+    return bool(decode_entry(data)["kind"] == "progress")
+
+
+def progress_of(token: int, entries: Iterable[bytes]) -> Progress | None:
+    """How far a claim is, by its log; None if it does not say."""
+    found: Progress | None = None
+    for data in entries:
+        found = followed(found, token, data)
+    return found
+
+
+def followed(before: Progress | None, token: int, data: bytes) -> Progress | None:
+    """How far it is after one more entry; of another claim, from the beginning."""
+    entry = decode_entry(data)
+    if entry["kind"] != "progress":
+        return before if before is None or before.token == token else None
+    made = _read(token, entry)
+    if before is None or before.token != token:
+        return None if made.is_empty else made
+    return before if made.is_empty else attrs.evolve(
+        made, stages=_risen(before.stages, made.stages), tasks=_risen(before.tasks, made.tasks))
+
+
+def _risen(before: Part | None, now: Part | None) -> Part | None:
+    if before is None or now is None:
+        return now or before
+    return attrs.evolve(now, filled=max(before.filled, now.filled))
+
+
+def _read(token: int, entry: Mapping[str, Any]) -> Progress:
+    spark = said if isinstance(said := entry.get("spark"), dict) else {}
+    done, total = _number(entry.get("done")), _number(entry.get("total"))
+    note = harmless(words[:NOTE_CHARS]) if isinstance(words := entry.get("note"), str) else ""
+    own = Part(done, total, _filled(done, total)) if done is not None and total else None
+    traffic = {name: pair for at, name in enumerate(("read", "written"))
+               if any(pair := (_count(spark.get("rows"), at), _count(spark.get("bytes"), at)))}
+    return Progress(token, _time_in(entry), own, done, note, _count([spark.get("jobs")], 0),
+                    _part(spark.get("stages")), _part(spark.get("tasks")), traffic)
+
+
+def _part(pair: object) -> Part | None:
+    done, known = _count(pair, 0), _count(pair, 1)
+    return Part(done, known, _filled(done, known)) if known else None
+
+
+def _filled(done: float, known: float) -> float:
+    return min(1.0, done / known)
+
+
+def _count(pair: object, at: int) -> int:
+    number = _number(pair[at]) if isinstance(pair, list) and len(pair) > at else None
+    return int(number) if number is not None else 0
+
+
+def _number(value: object) -> float | None:
+    if type(value) not in (int, float) or not 0 <= value < NUMBER_MAX:  # type: ignore[operator]
+        return None
+    return value  # type: ignore[return-value]
+
+
+def _time_in(entry: Mapping[str, Any]) -> int | None:
+    at_ms = entry.get("at_ms")
+    return at_ms if type(at_ms) is int and 0 <= at_ms <= MOMENT_MS_MAX else None
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _words_of(progress: Progress) -> Iterator[str]:
+    if progress.own is not None:
+        yield str(progress.own)
+    elif progress.done is not None:
+        yield _number_said(progress.done)
+    if progress.note:
+        yield progress.note
+    if progress.jobs:
+        yield many(progress.jobs, "Spark job")
+    if progress.stages is not None:
+        yield f"stages {progress.stages}"
+    if progress.tasks is not None:
+        yield f"tasks {progress.tasks}"
+    for name, pair in progress.traffic.items():
+        yield f"{name} {_traffic_said(*pair)}"
+
+
+def _number_said(number: float) -> str:
+    return f"{number:,.0f}" if number == math.floor(number) else f"{number:,.2f}"
+
+
+def _traffic_said(rows: int, size: int) -> str:
+    from rich.filesize import decimal
+
+    return f"{rows:,} rows" + (f" ({decimal(size)})" if size else "")
+
+
+# -- bars ------------------------------------------------------------------------------------------
+
+
+def bars(progress: Progress) -> RenderableType:
+    """A bar for each part, a line each, and what has no end in words."""
+    from rich.table import Table
+
+    made = Table.grid(padding=(0, 2))
+    for label, part, words in _lines_of(progress):
+        made.add_row(label, _bar(part, BAR_CELLS) if part is not None else "", words)
+    return made
+
+
+def short_bar(progress: Progress | None) -> tuple[RenderableType, str]:
+    """A bar in few cells, and its counts; or what is said instead of an end."""
+    if progress is None:
+        return "", ""
+    if progress.main is not None:
+        return _bar(progress.main, SHORT_CELLS), str(progress.main)
+    return "", _number_said(progress.done) if progress.done is not None else progress.note[:SHORT_CHARS]
+
+
+def _bar(part: Part, cells: int) -> ProgressBar:
+    from rich.progress_bar import ProgressBar
+
+    return ProgressBar(total=1.0, completed=part.filled, width=cells)
+
+
+def _lines_of(progress: Progress) -> Iterator[tuple[str, Part | None, str]]:
+    if progress.own is not None or progress.done is not None or progress.note:
+        count = str(progress.own) if progress.own is not None else (
+            _number_said(progress.done) if progress.done is not None else "")
+        yield "done", progress.own, "  ".join(filter(None, (count, progress.note)))
+    if progress.stages is not None:
+        yield "stages", progress.stages, f"{progress.stages} of {many(progress.jobs, 'Spark job')}"
+    if progress.tasks is not None:
+        yield "tasks", progress.tasks, str(progress.tasks)
+    for name, pair in progress.traffic.items():
+        yield name, None, _traffic_said(*pair)

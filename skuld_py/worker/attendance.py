@@ -1,0 +1,82 @@
+"""A worker tells the cluster that it is there: who it is, its slots, queues and Spark, and how much it has to do.
+
+One thread, for each report may wait for a node. A report lasts ``LEASE_S``, and is made again after a third of
+that, so that one may be lost; when something changes that people wait for (Spark has started), at once. The last
+one says goodbye; of a worker that dies, the cluster knows within the lease.
+
+Why not with claims and renewals, which are under way anyway: a claim goes to another node each time, so each node
+would know of the worker; one whose slots are taken makes none; and renewals are another process's, which knows
+nothing of the worker's load. One request of 200 bytes every ten seconds, that no disk sees, is less than a few
+bytes more in each claim. That a node lacks the request (of an older release), or that the key may not make it, is
+said once, and it is tried again every ``REFUSED_S``: nothing but the list of workers depends on it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+
+from skuld_py.client.attending import WorkerStatus
+from skuld_py.client.client import Client
+from skuld_py.errors import SkuldError
+from skuld_py.worker.scribe import is_passing
+
+LEASE_S = 30.0
+AGAIN_S = LEASE_S / 3
+REFUSED_S = 300.0
+"""After a refusal that does not pass by itself."""
+GOODBYE_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Attendance:
+    """Reports what ``look`` says of the worker, by a client of its own."""
+
+    def __init__(self, client: Client, look: Callable[[], WorkerStatus]) -> None:
+        self._client = client
+        self._look = look
+        self._is_closing = False
+        self._news = threading.Event()
+        self._was_refused = False
+        self._thread = threading.Thread(target=self._serve, name="attendance", daemon=True)
+
+    def start(self) -> None:
+        """Say that the worker is there."""
+        self._thread.start()
+
+    def hasten(self) -> None:
+        """Report again soon: something has changed."""
+        self._news.set()
+
+    def close(self) -> None:
+        """Say goodbye, if that takes no longer than ``GOODBYE_S``."""
+        self._is_closing = True
+        self._news.set()
+        if self._thread.is_alive():
+            self._thread.join(GOODBYE_S)
+
+    def _serve(self) -> None:
+        with self._client:
+            while not self._is_closing:
+                self._news.clear()
+                pause_s = self._report(LEASE_S)
+                if not self._is_closing:
+                    self._news.wait(pause_s * random.uniform(0.9, 1.1))
+            self._report(0)
+
+    def _report(self, lease_s: float) -> float:
+        """Report, and say when to do so again."""
+        try:
+            self._client.report(self._look(), lease_s)
+        except SkuldError as error:
+            if is_passing(error):
+                return AGAIN_S
+            if not self._was_refused:
+                self._was_refused = True
+                _log.warning("the cluster does not list this worker: %s", error)
+            return REFUSED_S
+        self._was_refused = False
+        return AGAIN_S
