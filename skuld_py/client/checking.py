@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from skuld_py.calls.results import encode_result
+from skuld_py.calls.results import Stored, encode_result
 from skuld_py.client.claims import ClaimKey, ClaimName
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PARTITIONS_MAX, REPLICAS_MAX
 from skuld_py.errors import Refused
@@ -78,10 +78,10 @@ def as_result(field: str, value: Any) -> bytes:
         raise Refused(refusal.code, f"{field}: {refusal.message}") from None
 
 
-def as_checkpoint(field: str, value: Any) -> bytes:
+def as_checkpoint(field: str, value: Any) -> Stored:
     """What is stored of a checkpoint, as of a result."""
     try:
-        return bytes(encode_result(value))
+        return encode_result(value)
     except Refused as refusal:
         if refusal.code == "result_too_large":
             raise Refused("checkpoint_too_large", f"{field}: takes more than {BYTES_MAX} bytes; write the data to"

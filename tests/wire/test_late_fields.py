@@ -91,7 +91,7 @@ def test_a_checkpoint_is_not_lost_on_the_way_to_who_does_not_know_of_any() -> No
     said = with_checkpoint()
 
     assert decode(encode(Envelope("", "c", (said,)))).messages == (said,)
-    with pytest.raises(Refused, match=r"Append.checkpoint.*protocol 1.*raise its rules") as refused:
+    with pytest.raises(Refused, match=r"Append\.checkpoint.*protocol 1.*raise its rules") as refused:
         encode(Envelope("", "c", (said,), 1))
     assert refused.value.code == "unsupported"
     assert encode(Envelope("", "c", (BEFORE["Append"][0],), 1))
@@ -113,7 +113,7 @@ def test_readers_of_an_older_protocol_are_shown_a_task_without_its_checkpoint() 
 def test_a_row_holds_no_checkpoint_that_is_none(record: bytes) -> None:
     row = m.TaskRow(ID, Column(), b"", pack_u64([0]), pack_u64([0]), pack([record]))
 
-    with pytest.raises(Malformed, match="entries.*checkpoint"):
+    with pytest.raises(Malformed, match=r"entries.*checkpoint"):
         decode(encode(Envelope("n", "c", (m.Got(1, (row,)),))))
 
 
