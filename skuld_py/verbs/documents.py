@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from skuld_py.client.reading import Depth
     from skuld_py.client.scheduling import Schedule
     from skuld_py.client.waiting import End
+    from skuld_py.model.checkpoint import Checkpoint
     from skuld_py.model.limiting import QueueLimits
     from skuld_py.model.task import ClaimView, LogEntry, Task
 
@@ -167,6 +168,19 @@ class ClaimDocument(TypedDict):
                                              " that reads logs gives all.")]]
 
 
+class CheckpointDocument(TypedDict):
+    """From where a task goes on, and which claim has said so, when, by its holder's clock."""
+
+    token: TokenText
+    number: int
+    at_ms: int
+    size: Annotated[int, Says("Bytes, as stored.")]
+    result_type: ResultType
+    value: Value
+    checkpoint: NotRequired[Text]
+    checkpoint_base64: str | None
+
+
 class TaskDocument(TypedDict):
     """A task. Lists leave logs, results and errors out."""
 
@@ -197,6 +211,7 @@ class TaskDocument(TypedDict):
     result_base64: NotRequired[str | None]
     error: NotRequired[Text]
     error_base64: NotRequired[str | None]
+    checkpoint: NotRequired[CheckpointDocument | None]
     seq: NotRequired[int]
     claims: list[ClaimDocument]
 
@@ -408,12 +423,20 @@ def fields_of(name: str, data: bytes | None) -> dict[str, str | None]:
     return exact if text is None else {**exact, name: text}
 
 
-def _result_of(value: Any) -> dict[str, Any]:
-    """The fields of what a task returned."""
+def _result_of(value: Any, name: str = "result") -> dict[str, Any]:
+    """The fields of what a task returned, or of its checkpoint."""
     from skuld_py.calls.results import shown
 
     kind, data, plain = shown(value)
-    return {"result_type": kind, "value": plain, **fields_of("result", None if value is None else data)}
+    return {"result_type": kind, "value": plain, **fields_of(name, None if value is None else data)}
+
+
+def _checkpoint(found: Checkpoint | None) -> CheckpointDocument | None:
+    if found is None:
+        return None
+    return cast(CheckpointDocument, {
+        "token": str(found.token), "number": found.number, "at_ms": found.at_ms, "size": len(found.data),
+        **_result_of(found.value, "checkpoint")})
 
 
 def call_of(payload: bytes) -> dict[str, str | None]:
@@ -433,7 +456,8 @@ def id_text(task_id: bytes) -> str:
 
 def task(view: Task, *, has_logs: bool) -> TaskDocument:
     """A task; without logs, results and errors where they were not read."""
-    read = {"seq": view.seq, **_result_of(view.result), **fields_of("error", view.error)}
+    read = {"seq": view.seq, "checkpoint": _checkpoint(view.checkpoint), **_result_of(view.result),
+            **fields_of("error", view.error)}
     return cast(TaskDocument, {
         "id": id_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
         "enqueued_ms": view.enqueued_ms, **call_of(view.payload),
