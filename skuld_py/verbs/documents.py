@@ -10,11 +10,11 @@ Nothing heavy is imported: help of the command line looks at what verbs answer, 
 
 from __future__ import annotations
 
-import base64
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
+from typing import TYPE_CHECKING, Annotated, NotRequired, cast
 
 from typing_extensions import TypedDict
 
+from skuld_py.verbs.contents import CheckpointDocument, checkpoint_of, fields_of, result_of
 from skuld_py.verbs.options import STATES
 from skuld_py.verbs.schemas import (
     CallText,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from skuld_py.client.reading import Depth
     from skuld_py.client.scheduling import Schedule
     from skuld_py.client.waiting import End
-    from skuld_py.model.checkpoint import Checkpoint
     from skuld_py.model.limiting import QueueLimits
     from skuld_py.model.task import ClaimView, LogEntry, Task
 
@@ -166,19 +165,6 @@ class ClaimDocument(TypedDict):
     log: NotRequired[list[LogLine]]
     is_cut: NotRequired[Annotated[bool, Says("Whether the log's oldest entries are left out; the verb"
                                              " that reads logs gives all.")]]
-
-
-class CheckpointDocument(TypedDict):
-    """From where a task goes on, and which claim has said so, when, by its holder's clock."""
-
-    token: TokenText
-    number: int
-    at_ms: int
-    size: Annotated[int, Says("Bytes, as stored.")]
-    result_type: ResultType
-    value: Value
-    checkpoint: NotRequired[Text]
-    checkpoint_base64: str | None
 
 
 class TaskDocument(TypedDict):
@@ -408,37 +394,6 @@ class Schedules(TypedDict):
 # -- how they are made ---------------------------------------------------------------------------
 
 
-def text_of(data: bytes) -> str | None:
-    """The text, when the bytes are some."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def fields_of(name: str, data: bytes | None) -> dict[str, str | None]:
-    """The fields of some bytes, or of none."""
-    exact = {f"{name}_base64": None if data is None else base64.b64encode(data).decode()}
-    text = None if data is None else text_of(data)
-    return exact if text is None else {**exact, name: text}
-
-
-def _result_of(value: Any, name: str = "result") -> dict[str, Any]:
-    """The fields of what a task returned, or of its checkpoint."""
-    from skuld_py.calls.results import shown
-
-    kind, data, plain = shown(value)
-    return {"result_type": kind, "value": plain, **fields_of(name, None if value is None else data)}
-
-
-def _checkpoint(found: Checkpoint | None) -> CheckpointDocument | None:
-    if found is None:
-        return None
-    return cast(CheckpointDocument, {
-        "token": str(found.token), "number": found.number, "at_ms": found.at_ms, "size": len(found.data),
-        **_result_of(found.value, "checkpoint")})
-
-
 def call_of(payload: bytes) -> dict[str, str | None]:
     """The fields of a payload that is a call, or none."""
     from skuld_py.calls.payloads import function_of
@@ -456,7 +411,7 @@ def id_text(task_id: bytes) -> str:
 
 def task(view: Task, *, has_logs: bool) -> TaskDocument:
     """A task; without logs, results and errors where they were not read."""
-    read = {"seq": view.seq, "checkpoint": _checkpoint(view.checkpoint), **_result_of(view.result),
+    read = {"seq": view.seq, "checkpoint": checkpoint_of(view.checkpoint), **result_of(view.result),
             **fields_of("error", view.error)}
     return cast(TaskDocument, {
         "id": id_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
@@ -497,7 +452,7 @@ def granted(claim: Claim) -> Granted:
 def end(found: End) -> EndDocument:
     """How a task has ended."""
     return cast(EndDocument, {"id": id_text(found.id), "state": found.state or None,
-                              **_result_of(found.result), **fields_of("error", found.error)})
+                              **result_of(found.result), **fields_of("error", found.error)})
 
 
 def depth(queue: str, of: Depth) -> QueueDepth:
