@@ -27,6 +27,7 @@ import attrs
 from mutants import (
     archive,
     calls,
+    checkpoints,
     clauses,
     clients,
     clocks,
@@ -87,7 +88,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *installs.MUTANTS, *observation.MUTANTS, *operators.MUTANTS,
                                *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
                                *sealing.MUTANTS, *sources.MUTANTS, *workers.MUTANTS, *calls.MUTANTS,
-                               *plain.MUTANTS, *workflows.MUTANTS)
+                               *checkpoints.MUTANTS, *plain.MUTANTS, *workflows.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import queue
+from types import SimpleNamespace
+
 import pytest
 
 import skuld_py
 from skuld_py import Refused, TaskContext
 from skuld_py.client.claims import ClaimName
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import Uncertain
 from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import Task
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.journal import FLUSH_S, Batch, Journal
+from skuld_py.worker.scribe import Scribe
 
 ID = TaskId(bytes(range(20)))
 TOKEN = 9 << 32
@@ -186,3 +191,42 @@ def test_who_is_no_claim_numbers_checkpoints_itself() -> None:
         client.update(name, "x", seq=0, number=3)
     read = client.get(task_id)
     assert read.checkpoint is not None and read.checkpoint.value == 5
+
+
+# -- the scribe ----------------------------------------------------------------------------------
+
+
+class Refusing:
+    """A client of a cluster that takes no checkpoints."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, object]] = []
+
+    def update(self, claim: ClaimName, entries: object, **said: object) -> int:
+        self.said.append(("update", said.get("checkpoint")))
+        if "checkpoint" in said:
+            raise Refused("unsupported", "a node may not know of checkpoints")
+        return 0
+
+    def complete_many(self, claims: list[ClaimName], results: list[bytes]) -> None:
+        self.said.append(("complete", results))
+
+    def __enter__(self) -> Refusing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_a_task_whose_checkpoint_is_refused_is_completed_all_the_same() -> None:
+    client, ended, here = Refusing(), queue.SimpleQueue[str](), context()
+    here.extend(steady_s() + 60)
+    run = SimpleNamespace(key=(ID, TOKEN, b""), context=here, claim=SimpleNamespace(id=ID))
+    scribe = Scribe(client, lambda _, what: ended.put(what))  # type: ignore[arg-type]
+    here.log("so far")
+    here.checkpoint(5)
+    scribe.start()
+    scribe.complete(run, b"done")  # type: ignore[arg-type]
+    assert ended.get(timeout=30) == "completed"
+    assert scribe.close(30)
+    assert [what for what, _ in client.said] == ["update", "update", "complete"]
