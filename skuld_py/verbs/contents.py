@@ -41,7 +41,7 @@ def fields_of(name: str, data: bytes | None) -> dict[str, str | None]:
     return exact if text is None else {**exact, name: text}
 
 
-def result_of(value: Any, name: str = "result") -> dict[str, Any]:
+def value_of(value: Any, name: str = "result") -> dict[str, Any]:
     """The fields of what a task returned, or of its checkpoint."""
     from skuld_py.calls.results import shown
 
@@ -55,4 +55,4 @@ def checkpoint_of(found: Checkpoint | None) -> CheckpointDocument | None:
         return None
     return cast(CheckpointDocument, {
         "token": str(found.token), "number": found.number, "at_ms": found.at_ms, "size": len(found.data),
-        **result_of(found.value, "checkpoint")})
+        **value_of(found.value, "checkpoint")})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from skuld_py.verbs.contents import CheckpointDocument, checkpoint_of, fields_of, result_of
+from skuld_py.verbs.contents import CheckpointDocument, checkpoint_of, fields_of, value_of
 from skuld_py.verbs.options import STATES
 from skuld_py.verbs.schemas import (
     CallText,
@@ -411,7 +411,7 @@ def id_text(task_id: bytes) -> str:
 
 def task(view: Task, *, has_logs: bool) -> TaskDocument:
     """A task; without logs, results and errors where they were not read."""
-    read = {"seq": view.seq, "checkpoint": checkpoint_of(view.checkpoint), **result_of(view.result),
+    read = {"seq": view.seq, "checkpoint": checkpoint_of(view.checkpoint), **value_of(view.result),
             **fields_of("error", view.error)}
     return cast(TaskDocument, {
         "id": id_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
@@ -452,7 +452,7 @@ def granted(claim: Claim) -> Granted:
 def end(found: End) -> EndDocument:
     """How a task has ended."""
     return cast(EndDocument, {"id": id_text(found.id), "state": found.state or None,
-                              **result_of(found.result), **fields_of("error", found.error)})
+                              **value_of(found.result), **fields_of("error", found.error)})
 
 
 def depth(queue: str, of: Depth) -> QueueDepth:
