@@ -59,4 +59,5 @@ def plain(number: int, queue: str = "q", *, at_ms: int = NOON_MS, state: str = "
     return Task(task_id, queue, 1, b"payload %d" % number if payload is None else payload, (claim,),
                 claim.completed_ms, 5 if is_done else None, None, None, DEFAULT_RETRY, {"trace": "a b"},
                 at_ms + 6 if state == "cancelled" else None, b"result" if is_done else None, claim.error, state, 0,
-                "exhausted" if state == "dead" else "", 4, checkpoint=Checkpoint(1 << 32, 3, at_ms, b"half way"))
+                "exhausted" if state == "dead" else "", 4,
+                checkpoint=Checkpoint(1 << 32, 3, at_ms, b"half way", b"half way"))
