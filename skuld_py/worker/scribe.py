@@ -202,7 +202,7 @@ class Scribe:
             try:
                 self._client.update(ClaimName(*run.key), batch.entries, **batch.said)
             except SkuldError as error:
-                if batch.checkpoint is not None and not is_passing(error):
+                if batch.checkpoint is not None and (error.code == "fenced" or not is_passing(error)):
                     _log.warning("task %s sets no checkpoint any more: %s", run.claim.id, error)
                     journal.forgo_checkpoint()
                     continue

@@ -14,6 +14,7 @@ PEERS = COPIES + "test_peers_bring_none_that_is_none_or_of_an_epoch_that_nobody_
 NODES = "tests/node/test_checkpoints.py::"
 LATE = "tests/wire/test_late_fields.py::"
 WORKERS = "tests/worker/test_checkpoints.py::"
+REFUSED = WORKERS + "test_a_task_whose_checkpoint_is_refused_is_completed_all_the_same"
 OVERTAKEN = script("who was overtaken by another claim sets no checkpoint and adds no entry beside one")
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -87,8 +88,11 @@ MUTANTS: tuple[Mutant, ...] = (
            "Journal.forgo_checkpoint", "        self._takes_marks = False\n", "", "W1",
            WORKERS + "test_one_that_is_refused_leaves_the_log_and_none_follows", seeds=0),
     mutant("refused-checkpoint-fails-a-task", "a task fails for its checkpoint, where it would only begin anew",
-           "Scribe._flush", "if batch.checkpoint is not None and not is_passing(error):", "if False:", "W1",
-           WORKERS + "test_a_task_whose_checkpoint_is_refused_is_completed_all_the_same", seeds=0),
+           "Scribe._flush", 'batch.checkpoint is not None and (error.code == "fenced" or not is_passing(error))',
+           "False", "W1", REFUSED, seeds=0),
+    mutant("overtaken-holds-up-others", "a claim that was overtaken, in doubt, keeps its neighbours from their ends",
+           "Scribe._flush", 'error.code == "fenced" or not is_passing(error)', "not is_passing(error)",
+           "W1", REFUSED, seeds=0),
     mutant("resumed-from-itself", "a claim takes its own checkpoint for that of an earlier one",
            "context._value_of", "checkpoint.token < token", "checkpoint.token <= token", "W1",
            WORKERS + "test_the_next_claim_is_given_what_the_one_before_said_and_nothing_of_its_own", seeds=0),

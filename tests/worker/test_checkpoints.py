@@ -11,7 +11,7 @@ import skuld_py
 from skuld_py import Refused, TaskContext
 from skuld_py.client.claims import ClaimName
 from skuld_py.client.steady import steady_s
-from skuld_py.errors import Uncertain
+from skuld_py.errors import SkuldError, Uncertain
 from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import Task
@@ -199,13 +199,14 @@ def test_who_is_no_claim_numbers_checkpoints_itself() -> None:
 class Refusing:
     """A client of a cluster that takes no checkpoints."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: SkuldError) -> None:
+        self.error = error
         self.said: list[tuple[str, object]] = []
 
     def update(self, claim: ClaimName, entries: object, **said: object) -> int:
         self.said.append(("update", said.get("checkpoint")))
         if "checkpoint" in said:
-            raise Refused("unsupported", "a node may not know of checkpoints")
+            raise self.error
         return 0
 
     def complete_many(self, claims: list[ClaimName], results: list[bytes]) -> None:
@@ -218,8 +219,9 @@ class Refusing:
         pass
 
 
-def test_a_task_whose_checkpoint_is_refused_is_completed_all_the_same() -> None:
-    client, ended, here = Refusing(), queue.SimpleQueue[str](), context()
+@pytest.mark.parametrize("error", [Refused("unsupported", "no such thing"), Uncertain("fenced", "overtaken")])
+def test_a_task_whose_checkpoint_is_refused_is_completed_all_the_same(error: SkuldError) -> None:
+    client, ended, here = Refusing(error), queue.SimpleQueue[str](), context()
     here.extend(steady_s() + 60)
     run = SimpleNamespace(key=(ID, TOKEN, b""), context=here, claim=SimpleNamespace(id=ID))
     scribe = Scribe(client, lambda _, what: ended.put(what))  # type: ignore[arg-type]
