@@ -126,7 +126,7 @@ def _checkpoint_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:
 
     if (found := task.checkpoint) is not None:
         said = showing.result_shown(found.value) or "nothing"
-        yield "resume at", (f"{said} ({many(len(found.data), 'byte')}, by claim {found.token},"
+        yield "reached", (f"{said} ({many(len(found.data), 'byte')}, by claim {found.token},"
                              f" {showing.distance(found.at_ms, at_ms)})")
 
 
