@@ -8,7 +8,7 @@ search for an id looks into one day.
 is one that Spark takes for something else, above all for null; so a name that does not fit is refused here.
 
 A result is text, JSON or bytes, as ``result_type`` says, so that SQL can read it; null in files of older releases,
-whose results have no type.
+whose results have no type. A checkpoint is as it was stored (``calls.results``).
 
 Rejected: times as timestamps, which Spark reads in the session's time zone; a row for each claim, which makes many
 rows of an atomic one.
@@ -22,8 +22,9 @@ from typing import Any
 
 import attrs
 
-from skuld_py.calls.results import joined, parted
+from skuld_py.calls.results import decode_result, joined, parted
 from skuld_py.model.body import Retry
+from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.ids import from_text, time_of, to_text
 from skuld_py.model.names import check_name
 from skuld_py.model.task import ClaimView, Task
@@ -32,6 +33,7 @@ Row = tuple[Any, ...]
 
 _CLAIM = ("struct<token: bigint, holder: string, start_ms: bigint, end_ms: bigint, is_released: boolean,"
           " outcome: string, until_ms: bigint, error: binary>")
+_CHECKPOINT = "struct<token: bigint, number: bigint, at_ms: bigint, data: binary>"
 _LOG = "struct<token: bigint, seq: bigint, entry: binary>"
 _RETRY = ("struct<max_attempts: bigint, backoff_ms: bigint, factor_percent: bigint, backoff_max_ms: bigint,"
           " jitter_percent: bigint>")
@@ -41,7 +43,7 @@ COLUMNS = {
     "error": "binary", "headers": "map<string, string>", "claims": f"array<{_CLAIM}>", "logs": f"array<{_LOG}>",
     "completed_ms": "bigint", "completed_token": "bigint", "cancelled_ms": "bigint", "not_before_ms": "bigint",
     "expires_ms": "bigint", "due_ms": "bigint", "retry": _RETRY, "deps": "array<string>", "seq": "bigint",
-    "result_type": "string",
+    "result_type": "string", "checkpoint": _CHECKPOINT,
 }
 """What a file of the archive has, with Spark's types. New ones go to the end: older files show null there."""
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
@@ -63,7 +65,8 @@ def row_of(task: Task) -> Row:
             task.death, task.enqueued_ms, ended_ms(task), attempts_of(task), task.payload, result, task.error,
             dict(task.headers), [_claim_row(claim) for claim in task.claims], logs, task.completed_ms,
             task.completed_token, task.cancelled_ms, task.not_before_ms, task.expires_ms, task.due_ms,
-            attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq, result_type)
+            attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq, result_type,
+            _checkpoint_row(task.checkpoint))
 
 
 def task_of(row: Mapping[str, Any]) -> Task:
@@ -77,7 +80,8 @@ def task_of(row: Mapping[str, Any]) -> Task:
                 Retry(*row["retry"]), dict(row["headers"]), row["cancelled_ms"],
                 joined(row["result_type"], _bytes(row["result"])), _bytes(row["error"]), row["state"],
                 row["due_ms"], row["death"], row["seq"],
-                tuple(map(from_text, row["deps"])), made_ms=_made_ms(row))
+                tuple(map(from_text, row["deps"])), made_ms=_made_ms(row),
+                checkpoint=_checkpoint_of(row["checkpoint"]))
 
 
 def _made_ms(row: Mapping[str, Any]) -> int:
@@ -114,6 +118,7 @@ def size_of(task: Task) -> int:
     """About how many bytes a task takes."""
     noted = sum(len(entry) + _CLAIM_BYTES for claim in task.claims for entry in claim.log)
     outcomes = len(parted(task.result)[1]) + sum(len(claim.error or b"") for claim in task.claims)
+    noted += 0 if task.checkpoint is None else len(task.checkpoint.data)
     return _TASK_BYTES + len(task.payload) + noted + outcomes + _CLAIM_BYTES * len(task.claims)
 
 
@@ -134,6 +139,17 @@ def _claim_of(claim: Sequence[Any], log: tuple[bytes, ...], row: Mapping[str, An
     completed_ms = row["completed_ms"] if token == row["completed_token"] else None
     return ClaimView(token, holder, start_ms, end_ms, is_released, completed_ms, log, outcome, until_ms,
                      _bytes(error))
+
+
+def _checkpoint_row(found: Checkpoint | None) -> Row | None:
+    return None if found is None else (found.token, found.number, found.at_ms, found.data)
+
+
+def _checkpoint_of(row: Sequence[Any] | None) -> Checkpoint | None:
+    if row is None:
+        return None
+    token, number, at_ms, data = row
+    return Checkpoint(token, number, at_ms, bytes(data), decode_result(data))
 
 
 def _bytes(data: bytes | bytearray | None) -> bytes | None:

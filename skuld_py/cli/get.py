@@ -62,7 +62,7 @@ def show_task(task: Task, at_ms: int) -> None:
             ("task", to_text(task.id)), ("queue", task.queue), ("priority", str(task.priority)),
             ("enqueued", _when(task.enqueued_ms, at_ms)), ("state", _state_said(task, at_ms)),
             *_options_said(task, at_ms),
-            _content_said(task.payload), *_outcomes_said(task)):
+            _content_said(task.payload), *_outcomes_said(task), *_checkpoint_said(task, at_ms)):
         click.echo(f"{name:<10}{value}")
     _show_claims(task, at_ms)
     _show_progress(task, at_ms)
@@ -120,6 +120,15 @@ def _outcomes_said(task: Task) -> Iterator[tuple[str, str]]:
         yield "result", showing.result_shown(task.result, is_one_line=False)
     if task.error is not None:
         yield "error", showing.shown(task.error, is_one_line=False)
+
+
+def _checkpoint_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:
+    from skuld_py.cli import showing
+
+    if (found := task.checkpoint) is not None:
+        said = showing.result_shown(found.value) or "nothing"
+        yield "reached", (f"{said} ({many(len(found.data), 'byte')}, by claim {found.token},"
+                             f" {showing.distance(found.at_ms, at_ms)})")
 
 
 def _show_claims(task: Task, at_ms: int) -> None:

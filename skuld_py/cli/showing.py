@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skuld_py.client.json_text import is_harmless, json_text
-from skuld_py.verbs.documents import text_of
+from skuld_py.verbs.contents import text_of
 from skuld_py.verbs.words import moment, said
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from skuld_py.cli import showing
-from skuld_py.verbs import documents
+from skuld_py.verbs import contents
 
 
 def document(names: Iterable[str], row: Sequence[Any]) -> dict[str, Any]:
     """A row; of columns with one name the last counts."""
     made: dict[str, Any] = {}
     for name, value in zip(names, row, strict=True):
-        made |= documents.fields_of(name, bytes(value)) if _is_bytes(value) else {name: plain(value)}
+        made |= contents.fields_of(name, bytes(value)) if _is_bytes(value) else {name: plain(value)}
     return made
 
 

@@ -10,14 +10,15 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from skuld_py.calls.results import encode_result
+from skuld_py.calls.results import Stored, encode_result
 from skuld_py.client.claims import ClaimKey, ClaimName
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PARTITIONS_MAX, REPLICAS_MAX
 from skuld_py.errors import Refused
 from skuld_py.model import columns, names, proofs
 from skuld_py.model import ids as task_ids
 from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN, Header
-from skuld_py.model.fields import PROOF_BYTES, U63_MAX
+from skuld_py.model.checkpoint import BYTES_MAX
+from skuld_py.model.fields import PROOF_BYTES, U32_MAX, U63_MAX
 from skuld_py.model.ids import DuplicateId, TaskId
 from skuld_py.model.outcomes import FIRST_TOKEN
 
@@ -75,6 +76,24 @@ def as_result(field: str, value: Any) -> bytes:
         return bytes(encode_result(value))
     except Refused as refusal:
         raise Refused(refusal.code, f"{field}: {refusal.message}") from None
+
+
+def as_checkpoint(field: str, value: Any) -> Stored:
+    """What is stored of a checkpoint, as of a result."""
+    try:
+        return encode_result(value)
+    except Refused as refusal:
+        if refusal.code == "result_too_large":
+            raise Refused("checkpoint_too_large", f"{field}: takes more than {BYTES_MAX} bytes; write the data to"
+                          " a file, and give its path") from None
+        raise Refused("bad_checkpoint", f"{field}: is no value that a result may be: {refusal.message}") from None
+
+
+def as_number(field: str, value: object) -> int:
+    """The number of a checkpoint within its claim."""
+    if type(value) is not int or not 0 <= value <= U32_MAX:
+        raise Refused("bad_number", f"{field}: {value!r} is no whole number from 0 to {U32_MAX}", field=field)
+    return value
 
 
 def as_id(task_id: bytes | str) -> TaskId:

@@ -88,6 +88,8 @@ class Claim:
     lease_s: float = LEASE_S
     proof: bytes = attrs.field(default=b"", repr=False)
     is_noting: bool = attrs.field(default=False, init=False, eq=False, repr=False)
+    next_number: int = attrs.field(default=0, init=False, eq=False, repr=False)
+    """Of its next checkpoint."""
 
     @property
     def remaining_s(self) -> float:

@@ -6,6 +6,7 @@ A holder's deadline is counted from before the grant can have happened: see ``mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from typing import Any
 
 import attrs
@@ -29,6 +30,24 @@ ClaimColumns = tuple[bytes, bytes, bytes, Column]
 """Ids, tokens and proofs of claims, and their results or errors."""
 
 
+class _NoCheckpoint(Enum):
+    """A value of its own: None is a checkpoint like others."""
+
+    NONE = "none"
+
+
+NO_CHECKPOINT = _NoCheckpoint.NONE
+
+
+@attrs.frozen
+class Mark:
+    """A checkpoint on its way: its number within the claim, when it was said, and what is stored."""
+
+    number: int
+    at_ms: int
+    data: bytes
+
+
 @attrs.frozen
 class Verdict:
     """The end of a renewed lease (0: lost, None: unknown), when it was asked for, whether the task is
@@ -40,10 +59,11 @@ class Verdict:
 
 
 class Holding:
-    """Needs the holder's name and its steady clock."""
+    """Needs the holder's name, its steady clock, and the wall's time."""
 
     holder: str
     _clock: Callable[[], float]
+    _wall_ms: Callable[[], int]
 
     @verb
     def claim(self, queue: str, *, n: int = 1, lease_s: float = LEASE_S, wait_s: float = 0) -> Work[list[Claim]]:
@@ -120,22 +140,30 @@ class Holding:
         return verdicts
 
     @verb
-    def update(self, claim: ClaimKey, data: bytes | str | Sequence[bytes | str], *, seq: int | None = None,
-               w: int | None = None) -> Work[int]:
-        """Add entries to the claim's log; gives the next seq.
+    def update(self, claim: ClaimKey, data: bytes | str | Sequence[bytes | str] = (), *, seq: int | None = None,
+               w: int | None = None, checkpoint: Any = NO_CHECKPOINT, number: int | None = None) -> Work[int]:
+        """Add entries to the claim's log, or set the task's checkpoint, or both; gives the next seq.
 
         Entries are numbered from 0 by the claim's holder. Readers see the contiguous prefix. The same seq again
         with the same data is harmless, with other data refused. Where no ``seq`` is given, one update of a claim
         is under way at a time: the number of the next is known when the one before is stored.
+
+        ``checkpoint``: how far the task is, whatever a task function may return, up to 64 KiB. A task has one;
+        that of a later claim replaces it, and within a claim the one with the highest ``number``, which a
+        ``Claim`` counts by itself. A majority stores it, whatever ``w``. Refused as ``fenced``, and with it the
+        entries, when the claim is over.
         """
         given: Sequence[bytes | str] = data if isinstance(data, list | tuple) else [data]  # type: ignore[list-item]
         entries = [checking.as_entry("entries", entry) for entry in given]
         checking.as_claim(claim)
-        if not 1 <= len(entries) <= DEFAULT_LIMITS.batch_tasks:
+        mark = self._mark(claim, checkpoint, number)
+        if not (mark is None) <= len(entries) <= DEFAULT_LIMITS.batch_tasks:
             raise Refused("bad_count", f"entries: {len(entries)} of them; one call adds 1 to"
                           f" {DEFAULT_LIMITS.batch_tasks:,}")
         if seq is not None:
-            return (yield from _append(claim, entries, checking.as_seq("seq", seq), w))
+            return (yield from _append(claim, entries, checking.as_seq("seq", seq), w, mark))
+        if not entries:
+            return (yield from _append(claim, entries, claim.next_seq if isinstance(claim, Claim) else 0, w, mark))
         if not isinstance(claim, Claim):
             raise Refused("bad_seq", "seq: give the number of the first entry, from 0")
         if claim.is_noting:
@@ -143,9 +171,26 @@ class Holding:
                           " both its entries, or number them yourself by seq")
         claim.is_noting = True
         try:
-            return (yield from _append(claim, entries, claim.next_seq, w))
+            return (yield from _append(claim, entries, claim.next_seq, w, mark))
         finally:
             claim.is_noting = False
+
+    def _mark(self, claim: ClaimKey, checkpoint: Any, number: int | None) -> Mark | None:
+        """What is said of how far the task is, if anything is."""
+        if checkpoint is NO_CHECKPOINT:
+            if number is not None:
+                raise Refused("bad_number", "number: is that of a checkpoint; give a checkpoint, too")
+            return None
+        data = checking.as_checkpoint("checkpoint", checkpoint)
+        if number is None:
+            if not isinstance(claim, Claim):
+                raise Refused("bad_number", "number: number the checkpoints of the claim, from 0 on; the one with"
+                              " the highest number stands")
+            number = claim.next_number
+        number = checking.as_number("number", number)
+        if isinstance(claim, Claim):
+            claim.next_number = max(claim.next_number, number + 1)
+        return Mark(number, self._wall_ms(), data)
 
     @verb
     def complete(self, claim: ClaimKey, result: Any = None, *, w: int | None = None) -> Work[None]:
@@ -211,10 +256,13 @@ def parts_with_entries(items: Sequence[tuple[ClaimKey, bytes]]) -> Iterator[Clai
         start += len(part)
 
 
-def _append(claim: ClaimKey, entries: Sequence[bytes], seq: int, w: int | None) -> Work[int]:
+def _append(claim: ClaimKey, entries: Sequence[bytes], seq: int, w: int | None, mark: Mark | None) -> Work[int]:
     key, after = checking.as_claim(claim), seq + len(entries)
-    yield from ask(m.Acked, m.Append(0, checking.as_w(w) or 0, checking.as_id(key.id), key.token, seq,
-                                     columns.pack(entries), proofs=checking.as_proof(key.proof)))
+    request = m.Append(0, checking.as_w(w) or 0, checking.as_id(key.id), key.token, seq, columns.pack(entries),
+                       proofs=checking.as_proof(key.proof))
+    if mark is not None:
+        request = attrs.evolve(request, number=mark.number, at_ms=mark.at_ms, checkpoint=columns.pack([mark.data]))
+    yield from ask(m.Acked, request)
     if isinstance(claim, Claim):
         claim.next_seq = max(claim.next_seq, after)
     return after

@@ -21,6 +21,7 @@ from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
 from skuld_py.model.asides import SILENCE, Aside
 from skuld_py.model.body import Body
+from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.history import decode_history
 from skuld_py.model.ids import TaskId
 from skuld_py.model.state import State, is_timeless
@@ -185,4 +186,13 @@ def task_of(row: m.TaskRow, now_ms: int, aside: Aside = SILENCE) -> Task:
     keys = zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), row.entries.unpack(), strict=True)
     entries = [LogEntry(token, seq, data) for token, seq, data in keys]
     seen = view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries, now_ms, aside)
-    return attrs.evolve(seen, result=decode_result(seen.result)) if seen.result is not None else seen
+    if seen.result is not None:
+        seen = attrs.evolve(seen, result=decode_result(seen.result))
+    if seen.checkpoint is not None:
+        seen = attrs.evolve(seen, checkpoint=with_value(seen.checkpoint))
+    return seen
+
+
+def with_value(checkpoint: Checkpoint) -> Checkpoint:
+    """A checkpoint with what was given for it."""
+    return attrs.evolve(checkpoint, value=decode_result(checkpoint.data))

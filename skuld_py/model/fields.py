@@ -110,10 +110,11 @@ Kind = (Number | Partition | Truth | Name | Text | Blob | Numbers | Partitions |
         | Names)
 
 
-def _field(kind: Kind, *, since: int = 0, **options: Any) -> Any:
+def _field(kind: Kind, *, since: int = 0, is_vital: bool = False, **options: Any) -> Any:
     """``since``: the protocol that brought the field, if its message is older; such a field is *late*. It stands
-    behind all older ones and does not travel at its default, nor ever to who speaks an older protocol."""
-    return attrs.field(metadata={"kind": kind, "since": since}, **options)
+    behind all older ones and does not travel at its default, nor ever to who speaks an older protocol. One that
+    ``is_vital`` is not left off in silence: the message is refused to such a receiver."""
+    return attrs.field(metadata={"kind": kind, "since": since, "is_vital": is_vital}, **options)
 
 
 def number(low: int = 0, high: int = U63_MAX, **options: Any) -> Any:

@@ -290,6 +290,14 @@ def check_history(record: bytes) -> None:
         pass
 
 
+def open_claim(history: History, token: int, now_ms: int) -> ClaimRecord | None:
+    """The claim, if its holder may act by it: the newest of an open task, not ended, its lease not over."""
+    claim = history.claims.entries.get(token)
+    if history.completion.value is not None or history.newest_token != token or claim is None:
+        return None
+    return None if claim.kind or claim.end.value < now_ms else claim
+
+
 def decode_history(record: bytes | None) -> History:
     """A stored history; nothing stored is an empty one."""
     if record is None:

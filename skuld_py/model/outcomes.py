@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from skuld_py.model import columns
+from skuld_py.model.checkpoint import SLOT, newer
 from skuld_py.model.fields import U32_MAX
 from skuld_py.model.history import TOKEN_COUNTER_BITS, decode_history
 from skuld_py.model.messages.client import TaskRow
@@ -62,8 +63,11 @@ def with_entries(row: TaskRow, entries: Entries) -> TaskRow:
 
 
 def join_entries(mine: Entries, theirs: Entries) -> dict[tuple[int, int], bytes]:
-    """All entries of both. Those of a log never differ; of two outcomes the smaller stands."""
+    """All entries of both. Those of a log never differ; of two outcomes the smaller stands, and of two checkpoints
+    the newer."""
     joined = {**mine, **theirs}
+    if SLOT in mine and SLOT in theirs:
+        joined[SLOT] = newer(mine[SLOT], theirs[SLOT])
     for key in mine:
         if key in theirs and key[1] >= LOG_SEQS:
             joined[key] = min(mine[key], theirs[key])

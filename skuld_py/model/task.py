@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from skuld_py.model.asides import SILENCE, Aside
 from skuld_py.model.body import DEFAULT_RETRY, Body, Retry
+from skuld_py.model.checkpoint import SLOT, Checkpoint
 from skuld_py.model.cuts import WHOLE
 from skuld_py.model.history import (
     DEP_FAILED,
@@ -82,7 +83,8 @@ class Task:
     it is blocked: those of them that it still waits for, and those of its key whose turn it is. ``made_ms``: when
     it was asked for, if it has a unique name. ``seq``: how many facts this view shows (claims and how they ended,
     log entries, a completion); it never falls. ``attempts``: how many have failed or lapsed since it was last
-    revived; that of its newest claim counts once it has failed, or another one was granted.
+    revived; that of its newest claim counts once it has failed, or another one was granted. ``checkpoint``: how
+    far the newest claim that said so has come; a list of tasks shows none.
     """
 
     id: bytes
@@ -107,6 +109,7 @@ class Task:
     blocked_by: tuple[TaskId, ...] = ()
     made_ms: int = 0
     attempts: int = attrs.field(default=0, eq=False)
+    checkpoint: Checkpoint | None = None
 
     @property
     def enqueued_ms(self) -> int:
@@ -151,7 +154,11 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
                 DEATHS[history.death(header.retry.max_attempts, _EVER_MS)],
                 history.facts + len(entries) + sum(aside.cuts.values()),
                 tuple(map(TaskId, body.deps)), tuple(map(TaskId, dict.fromkeys(blocked_by))), body.made_ms,
-                history.attempts(0))
+                history.attempts(0), _checkpoint_in(entries))
+
+
+def _checkpoint_in(entries: Iterable[LogEntry]) -> Checkpoint | None:
+    return next((Checkpoint.decode(entry.data) for entry in entries if (entry.token, entry.seq) == SLOT), None)
 
 
 def contiguous(entries: list[LogEntry], cuts: Mapping[int, int] = WHOLE) -> dict[int, tuple[bytes, ...]]:

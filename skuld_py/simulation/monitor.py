@@ -22,6 +22,7 @@ from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.setting import SETTING_PREFIX, decode_setting, setting_key
 from skuld_py.partition.data import tables
 from skuld_py.partition.leadership.suspicion import suspects
+from skuld_py.simulation.checkers.checkpoints import SLOT, Mark, mark_of, marks_of
 from skuld_py.simulation.checkers.evidence import bodies_of, gives_way, numbers_told
 from skuld_py.simulation.checkers.settings import weight
 from skuld_py.simulation.history import History as ClientHistory
@@ -38,6 +39,7 @@ ACK_IS_FSYNCED = "D7 an acknowledgement means that so many committed copies exis
 CLAIM_IS_RECORDED = "C4 a claim answered is committed on a majority"
 DROPPED_IS_ELSEWHERE = "D1 a node drops only what a majority of the voters has, and no voter drops"
 SETTING_RISES = "V3 a setting known to a node never gives way to an older one"
+CHECKPOINT_RISES = "V3 a replica's checkpoint of a task never gives way to an older one"
 GARBAGE_IS_ARCHIVED = "D10 what is deleted was archived as it was, where that is asked for"
 GARBAGE_IS_AGREED = "D10 what is deleted had ended, and every voter was sealed and held the same"
 CLAIM_IS_KNOWN = "C22 who was granted a claim is never told that it was not"
@@ -111,6 +113,10 @@ def _same_as(value: bytes) -> Callable[[bytes | None], bool]:
     return lambda record: record == value
 
 
+def _reaches(mark: Mark) -> Callable[[bytes | None], bool]:
+    return lambda record: record is not None and mark_of(record).rank >= mark.rank
+
+
 class Monitor:
     """Watches one run; ``violations`` and ``counts`` go by the name of the rule."""
 
@@ -169,6 +175,11 @@ class Monitor:
                 self.counts[COMPLETED_STAYS] += 1
                 if not is_completed(after) or after[:_COMPLETION] > before[:_COMPLETION]:
                     self.blame(COMPLETED_STAYS, f"{name} {key.hex()}: {before.hex()} -> {after.hex()}")
+        for _, key, before, after in store.changes("log"):
+            if key[22:] == SLOT and before is not None and after is not None:
+                self.counts[CHECKPOINT_RISES] += 1
+                if mark_of(after).rank < mark_of(before).rank:
+                    self.blame(CHECKPOINT_RISES, f"{name} {key.hex()}: {before!r} -> {after!r}")
         for _, key, before, after in store.changes("body"):
             self.counts[BODY_STAYS] += 1
             if before is not None and after is None:
@@ -358,6 +369,9 @@ class Monitor:
         for index, entry in enumerate(message.entries.unpack()):
             key = tables.log_key(prefix, message.id, message.token, message.seq + index)
             self._check_copies(operation, answer, message.w, "log", key, _same_as(entry))
+        for _, mark in marks_of(operation):
+            self._check_copies(operation, answer, max(message.w, self._majority()), "log",
+                               prefix + message.id + SLOT, _reaches(mark))
 
     def _check_completed(self, operation: Operation, answer: m.Acked) -> None:
         message = operation.message

@@ -30,6 +30,7 @@ from skuld_py.partition.candidacy import SPENT
 from skuld_py.partition.data.tables import suspect_key
 from skuld_py.partition.leadership.election import Phase
 from skuld_py.partition.leadership.promise import Promise
+from skuld_py.simulation.checkers.checkpoints import SLOT, mark_of
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.world.network import Network
@@ -56,6 +57,9 @@ REQUIRED = (
     "claim given back", "task claimed three times", "completion reaches a node before the claim",
     "grant waited for the horizon", "renewal waited for the horizon", "renewal in doubt for the horizon",
     "completion of a lapsed claim", "completion by an outdated claim", "task completed twice",
+    # checkpoints
+    "checkpoint acknowledged", "checkpoint over that of an earlier claim", "checkpoint fenced by a copy",
+    "checkpoint reaches a node before the claim", "answer: fenced",
     # copies
     "enqueue on the least copies", "enqueue in doubt was stored", "enqueue in doubt was lost",
     "enqueue acknowledged twice", "answer: conflict", "answer: uncertain", "answer: unavailable",
@@ -100,6 +104,7 @@ OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: 
             "wish of a lost session carried out", "pulse hidden by a server that is behind", "applied leave-slot")
 KNOWN = frozenset(REQUIRED) | frozenset(OPTIONAL)
 
+FENCED = "checkpoint fenced by a copy"
 AT_ONCE_MS = 100
 FAR_MS = 60_000
 _SUSPECT = suspect_key(0)[:-2]
@@ -154,6 +159,7 @@ class Probes:
             m.Probed: self._on_probed, m.Fetched: self._on_fetched, DocumentRead: self._on_read,
             SessionChanged: self._on_session,
             m.Repair: lambda *_: self.hit("exchange repairs the other side"),
+            m.Append: self._on_append, m.Kept: lambda _, who, whom, kept: self.hit(FENCED, kept.fenced),
             m.Delegate: self._on_delegate, m.Renew: self._on_renew, m.Claimed: self._on_leader_answer,
             m.Renewed: self._on_leader_answer, m.Failed: self._on_leader_answer,
             m.Abdicate: lambda *_: self.hit("leader abdicates"),
@@ -350,6 +356,17 @@ class Probes:
             self.hit("completion reaches a node before the claim",
                      not has_claim(store.committed("history", key), token))
 
+    def _on_append(self, now_ms: int, who: str, name: str, append: m.Append) -> None:
+        if who not in self._scene.processes or not append.checkpoint:
+            return
+        store, partitions = self._scene.processes[name].store, self._scene.options.parameters.partitions
+        key = partition_of(append.id, partitions).to_bytes(2, "big") + append.id
+        self.hit("checkpoint reaches a node before the claim",
+                 not has_claim(store.committed("history", key), append.token))
+        before = store.committed("log", key + SLOT)
+        self.hit("checkpoint over that of an earlier claim",
+                 before is not None and mark_of(before).token < append.token)
+
     def on_answer(self, operation: Operation | None, answer: m.Message) -> None:
         """An answer leaves its coordinator."""
         replicas = self._scene.options.parameters.replicas
@@ -357,6 +374,8 @@ class Probes:
             return
         if isinstance(answer, m.Acked) and isinstance(operation.message, m.Enqueue):
             self.hit("enqueue on the least copies", answer.copies <= replicas // 2 + 1 < replicas)
+        elif isinstance(answer, m.Acked) and isinstance(operation.message, m.Append):
+            self.hit("checkpoint acknowledged", operation.message.checkpoint)
         elif isinstance(answer, m.SettingPut):
             is_pause = getattr(operation.message, "value", b"") == YES
             self.hit("queue paused on all nodes", is_pause and not answer.missing)

@@ -139,7 +139,7 @@ def _write(client: MemoryClient, claim: Claim, context: TaskContext) -> None:
     context.journal.close(at_ms)
     while (batch := context.journal.take(client.cluster.steady_s(), at_ms)) is not None:
         try:
-            client.update(claim, batch.entries, seq=batch.seq)
+            client.update(claim, batch.entries, **batch.said)
         except SkuldError:
             return  # the lease ended while the function moved the clock; the completion counts all the same
         context.journal.confirm()

@@ -10,11 +10,11 @@ Nothing heavy is imported: help of the command line looks at what verbs answer, 
 
 from __future__ import annotations
 
-import base64
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
+from typing import TYPE_CHECKING, Annotated, NotRequired, cast
 
 from typing_extensions import TypedDict
 
+from skuld_py.verbs.contents import CheckpointDocument, checkpoint_of, fields_of, value_of
 from skuld_py.verbs.options import STATES
 from skuld_py.verbs.schemas import (
     CallText,
@@ -197,6 +197,7 @@ class TaskDocument(TypedDict):
     result_base64: NotRequired[str | None]
     error: NotRequired[Text]
     error_base64: NotRequired[str | None]
+    checkpoint: NotRequired[CheckpointDocument | None]
     seq: NotRequired[int]
     claims: list[ClaimDocument]
 
@@ -395,29 +396,6 @@ class Schedules(TypedDict):
 # -- how they are made ---------------------------------------------------------------------------
 
 
-def text_of(data: bytes) -> str | None:
-    """The text, when the bytes are some."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def fields_of(name: str, data: bytes | None) -> dict[str, str | None]:
-    """The fields of some bytes, or of none."""
-    exact = {f"{name}_base64": None if data is None else base64.b64encode(data).decode()}
-    text = None if data is None else text_of(data)
-    return exact if text is None else {**exact, name: text}
-
-
-def _result_of(value: Any) -> dict[str, Any]:
-    """The fields of what a task returned."""
-    from skuld_py.calls.results import shown
-
-    kind, data, plain = shown(value)
-    return {"result_type": kind, "value": plain, **fields_of("result", None if value is None else data)}
-
-
 def call_of(payload: bytes) -> dict[str, str | None]:
     """The fields of a payload that is a call, or none."""
     from skuld_py.calls.payloads import function_of
@@ -435,7 +413,8 @@ def id_text(task_id: bytes) -> str:
 
 def task(view: Task, *, has_logs: bool) -> TaskDocument:
     """A task; without logs, results and errors where they were not read."""
-    read = {"seq": view.seq, **_result_of(view.result), **fields_of("error", view.error)}
+    read = {"seq": view.seq, "checkpoint": checkpoint_of(view.checkpoint), **value_of(view.result),
+            **fields_of("error", view.error)}
     return cast(TaskDocument, {
         "id": id_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
         "enqueued_ms": view.enqueued_ms, **call_of(view.payload),
@@ -475,7 +454,7 @@ def granted(claim: Claim) -> Granted:
 def end(found: End) -> EndDocument:
     """How a task has ended."""
     return cast(EndDocument, {"id": id_text(found.id), "state": found.state or None,
-                              **_result_of(found.result), **fields_of("error", found.error)})
+                              **value_of(found.result), **fields_of("error", found.error)})
 
 
 def depth(queue: str, of: Depth) -> QueueDepth:

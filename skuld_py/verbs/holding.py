@@ -48,6 +48,14 @@ FAILED = Request("Failed", "An attempt that came to nothing, and why.", (CLAIM, 
 ENTRY = Request("Entry", "One entry of a log.",
                 (Option("data", Plain.BYTES, is_word=True, word="TEXT", told="The entry"),))
 CLAIMS = Option("claims", Many(CLAIM_NAME))
+CHECKPOINT = Option(
+    "checkpoint", Plain.BYTES, b"", word="TEXT", shown="none",
+    help="From where the next claim of the task is to go on, besides; at most 64 KiB.",
+    told="From where the next claim of the task is to go on, at most 64 KiB")
+NUMBER = Option(
+    "number", Whole(0, (1 << 32) - 1), None, shown="SEQ", typed=Whole(0, (1 << 32) - 1),
+    help="Of the claim's checkpoints the one with the highest number stands.",
+    told="Of the claim's checkpoints the one with the highest number stands; as ``seq`` if left out.")
 
 
 def valid_s(lease_s: float) -> float:
@@ -122,25 +130,32 @@ async def renew_many(client: AsyncClient, claims: Sequence[Given], lease_s: floa
 
 
 @verb("POST /v1/tasks/append", Scope.WORK,
-      Request("Append", "Entries of a claim's log, from number ``seq`` on. The same numbers and entries again are"
-              " harmless.", (
+      Request("Append", "Entries of a claim's log, from number ``seq`` on, its task's checkpoint, or both. The"
+              " same numbers with the same content again are harmless.", (
                   CLAIM, Option(
                       "seq", Whole(0, (1 << 32) - 1), is_word=True,
                       told="The number of the first entry; a claim's log begins at 0."),
-                  Option("entries", Many(ENTRY)), COPIES)), d.Appended,
-      "Add numbered entries to a claim's log.", command="append",
+                  Option("entries", Many(ENTRY, 0), ()), CHECKPOINT, NUMBER, COPIES)), d.Appended,
+      "Add numbered entries to a claim's log, and set its task's checkpoint. 409 when there is a checkpoint and"
+      " the claim is lost.", command="append",
       says=lambda done, given: (f"entry {given['seq']} is stored; the next is {done['next_seq']}", done))
 async def append(client: AsyncClient, claim: HeldClaim, seq: int, entries: Sequence[Mapping[str, bytes]],
-                 w: int | None) -> d.Appended:
+                 checkpoint: bytes | str, number: int | None, w: int | None) -> d.Appended:
     """Add TEXT to the log of the claim ID TOKEN as its entry number SEQ, counted from 0.
 
-    The same number and text again is harmless. Readers see entries up to the first number that is missing.
+    The same number and text again is harmless. Readers see entries up to the first number that is missing. With
+    --checkpoint the next claim of the task is told how far this one was; a task has one, which a new one replaces.
 
     \b
-    Example:
+    Examples:
       skuld append 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65 0 'half way'
+      skuld append 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65 1 'row 900' --checkpoint 900
     """
-    return d.Appended(next_seq=await client.update(claim, [entry["data"] for entry in entries], seq=seq, w=w))
+    marked: dict[str, Any] = {} if number is None else {"number": number}
+    if checkpoint:
+        marked = {"checkpoint": checkpoint, "number": seq if number is None else number}
+    done = await client.update(claim, [entry["data"] for entry in entries], seq=seq, w=w, **marked)
+    return d.Appended(next_seq=done)
 
 
 @verb("POST /v1/tasks/complete", Scope.WORK,

@@ -28,7 +28,7 @@ from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, PROTOCOLS, Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.fields import U63_MAX, Name
 from skuld_py.model.messages import OPERATIONS, ROLE_CLIENT, ROLE_NODE, Message, message_of
-from skuld_py.wire.schema import Record, Write, check_name, dump_of, record_of
+from skuld_py.wire.schema import Record, Write, check_name, dump_of, record_of, unsupported
 from skuld_py.wire.stream import ITEMS_MAX, Fault, Reader, Writer
 
 MESSAGES_MAX = 4_096
@@ -69,9 +69,7 @@ class _Dumps(dict[type, tuple[int, Write]]):
 
     def __missing__(self, of: type) -> tuple[int, Write]:
         if getattr(of, "since", 0) > self._version:
-            raise Refused("unsupported", f"{of.__name__}: the receiver speaks protocol {self._version}, which has"
-                          " no such message; upgrade the cluster's nodes, then raise its rules ('skuld cluster"
-                          " rules')", protocol=self._version)
+            raise unsupported(of.__name__, self._version)
         dump = self[of] = _CODES[of.__name__], dump_of(of, self._version)
         return dump
 

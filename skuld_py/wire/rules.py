@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from skuld_py.config import LEASE_MS_MAX
 from skuld_py.model.body import Header
+from skuld_py.model.checkpoint import BYTES_MAX, SLOT, Checkpoint
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import PROOF_BYTES, U32_MAX
 from skuld_py.model.history import check_history, epoch_of
@@ -134,6 +135,8 @@ def check_append(request: Append) -> None:
         raise Fault("is no claim's token", ".token")
     if request.seq + len(request.entries) > LOG_SEQS:
         raise Fault(f"numbers entries beyond {LOG_SEQS - 1}", ".seq")
+    if len(request.checkpoint.data) > BYTES_MAX:
+        raise Fault(f"has {len(request.checkpoint.data)} bytes, more than {BYTES_MAX}", ".checkpoint")
 
 
 def check_complete(request: Complete) -> None:
@@ -260,11 +263,20 @@ def check_task_row(row: TaskRow) -> None:
     _check_one_id(row.id)
     if row.seqs and max(unpack_u64(row.seqs)) > U32_MAX:
         raise Fault(f"numbers entries beyond {U32_MAX}", ".seqs")
-    for token, seq in zip(unpack_u64(row.tokens), unpack_u64(row.seqs), strict=True):
-        if token < FIRST_TOKEN:
-            _check_note(token, seq, ".seqs")
+    for index, number in enumerate(zip(unpack_u64(row.tokens), unpack_u64(row.seqs), strict=True)):
+        if number == SLOT:
+            _check_checkpoint(row.entries.unpack()[index])
+        elif number[0] < FIRST_TOKEN:
+            _check_note(*number, ".seqs")
     _check_bodies(row.body, ".body")
     _check_history(row.history, ".history")
+
+
+def _check_checkpoint(record: bytes) -> None:
+    try:
+        Checkpoint.decode(record)
+    except ValueError as problem:
+        raise Fault(str(problem), ".entries") from None
 
 
 def _check_one_id(task_id: bytes) -> None:

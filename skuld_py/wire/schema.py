@@ -17,6 +17,7 @@ from typing import Any
 
 import attrs
 
+from skuld_py.errors import Refused
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import (
     U32_MAX,
@@ -293,11 +294,38 @@ def dump_of(of: type, version: int) -> Write:
     """Compile what a class, and the rows in it, is written by for receivers of this protocol: without the fields
     that came later, and without late ones at the end that have their defaults."""
     known = [field for field in attrs.fields(of) if field.metadata["since"] <= version]
+    vital = [(field.name, field.default) for field in attrs.fields(of)
+             if field.metadata["since"] > version and field.metadata["is_vital"]]
     writes = [(at, write) for at, field in enumerate(known)
               if (write := _write_of(field.metadata["kind"], version)) is not None]
     late = [field.default for field in known if field.metadata["since"]]
     names = [field.name for field in known]
-    return _dump_used(names, writes, late[::-1]) if late else _dump(names, writes)
+    dump = _dump_used(names, writes, late[::-1]) if late else _dump(names, writes)
+    if getattr(of, "grew_with", 0) > version:
+        dump = _dump_shrunk(dump, version)
+    return _dump_unless(of.__name__, vital, dump, version) if vital else dump
+
+
+def _dump_shrunk(dump: Write, version: int) -> Write:
+    """The same without what stands in older fields, and who speaks this protocol would take for damage."""
+    return lambda record, writer: dump(record.as_known_to(version), writer)
+
+
+def _dump_unless(name: str, vital: Sequence[tuple[str, Any]], dump: Write, version: int) -> Write:
+    """The same, but refused where a field that the receiver does not know says what must not get lost."""
+    def dump_or_refuse(record: Any, writer: Writer) -> Any:
+        for field, default in vital:
+            if getattr(record, field) != default:
+                raise unsupported(f"{name}.{field}", version)
+        return dump(record, writer)
+
+    return dump_or_refuse
+
+
+def unsupported(what: str, version: int) -> Refused:
+    """The receiver's protocol has no such message or field."""
+    return Refused("unsupported", f"{what}: the receiver speaks protocol {version}, which has no such thing;"
+                   " upgrade the cluster's nodes, then raise its rules ('skuld cluster rules')", protocol=version)
 
 
 def _unit(kind: Kind) -> int:

@@ -10,8 +10,8 @@ Invariants:
 * ``is_lost`` turns true once and stays; from then on nothing of this claim may become visible. It turns true
   by the worker's word or by this machine's clock, whichever is earlier.
 * ``ClaimLost`` is no ``Exception``: the order to stop is not to be swallowed by a task that forgives errors.
-* Nothing here talks to the cluster except ``history`` and ``attempt``, which read once, when first asked, and
-  ``results``, which reads when it is called.
+* Nothing here talks to the cluster except ``history``, ``resumed`` and ``attempt``, which read once, all together,
+  when first asked, and ``results``, which reads when it is called.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from typing import Any
 import attrs
 
 from skuld_py.client.steady import steady_s
+from skuld_py.errors import Refused
+from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView, Task
 from skuld_py.model.tracing import TRACEPARENT, is_traceparent
 from skuld_py.worker.journal import Journal, Words, decode_entry
 
 JOIN_STEP_S = 0.5
+_UNREAD = object()
 
 
 class ClaimLost(BaseException):
@@ -72,6 +75,8 @@ class TaskContext:
         self._spawned: list[Future[Any]] = []
         self._task: Task | None = None
         self._lost: str | None = None
+        self._has_marked = False
+        self._resumed: Any = _UNREAD
 
     @property
     def name(self) -> str:
@@ -128,6 +133,24 @@ class TaskContext:
         threading.Thread(target=run, name=f"task {self.id}", daemon=True).start()
         return future
 
+    def checkpoint(self, value: Any) -> None:
+        """Say from where to go on, should this claim end before the task is done: whatever a task may return, up
+        to 64 KiB. A task has one checkpoint, which a new one replaces. The newest is written about once a second,
+        and before the claim ends; what it says must be true by then, so write the data first."""
+        self._has_marked = True
+        self.journal.checkpoint(value)
+
+    @property
+    def resumed(self) -> Any:
+        """The checkpoint of the earlier claims of this task: the newest that was written; None without one. To be
+        asked for before the first ``checkpoint``, which takes its place (``Refused`` as ``resumed_late``)."""
+        if self._resumed is _UNREAD:
+            if self._has_marked:
+                raise Refused("resumed_late", "resumed: ask for it before the first checkpoint of this claim,"
+                              " which takes its place")
+            self._resumed = _value_of(self._read_task().checkpoint, self.token)
+        return self._resumed
+
     @property
     def history(self) -> tuple[PastClaim, ...]:
         """Earlier claims of this task, oldest first, with their logs: where to resume from."""
@@ -151,10 +174,13 @@ class TaskContext:
         ``Refused`` when such a task does not exist; with ``missing_ok`` it counts as None."""
         return self._results_of(self.id, missing_ok=missing_ok)
 
-    def _earlier(self) -> list[ClaimView]:
+    def _read_task(self) -> Task:
         if self._task is None:
             self._task = self._read(self.id)
-        return [claim for claim in self._task.claims if claim.token < self.token]
+        return self._task
+
+    def _earlier(self) -> list[ClaimView]:
+        return [claim for claim in self._read_task().claims if claim.token < self.token]
 
     # -- the worker's side ---------------------------------------------------------------------
 
@@ -188,3 +214,8 @@ class TaskContext:
     def lose(self, reason: str) -> None:
         """The claim is lost, for this reason; the first one stays."""
         self._lost = self._lost or reason
+
+
+def _value_of(checkpoint: Checkpoint | None, token: int) -> Any:
+    """What earlier claims than this one have said."""
+    return checkpoint.value if checkpoint is not None and checkpoint.token < token else None

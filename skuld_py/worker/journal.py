@@ -20,7 +20,10 @@ Invariants:
 * A log is bounded: of what a task says beyond ``ENTRIES_MAX`` entries only the newest is written, at the pace of
   progress and at the end; what it overtook is counted. So the mark to resume from is never the one that is
   missing. The log is for people and for small marks; it is no channel for data.
-* ``say`` and ``progress`` take no lock: the order to stop a task may interrupt them anywhere.
+* Of checkpoints only the newest is written, ``MARK_S`` after the one before at the earliest, and the last one
+  when the log is closed: before the claim is concluded. It travels with the entries. It is numbered when it is
+  taken, by the one thread that writes, so the newest has the highest number.
+* ``say``, ``progress`` and ``checkpoint`` take no lock: the order to stop a task may interrupt them anywhere.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from typing import Any
 
 import attrs
 
+from skuld_py.calls.results import Stored
+from skuld_py.client.checking import as_checkpoint
 from skuld_py.errors import Refused
 
 ENTRIES_MAX = 400
@@ -41,6 +46,8 @@ all its claims."""
 ENTRY_BYTES_MAX = 32_768
 TEXT_CHARS_MAX = 4_096
 FLUSH_S = 1.0
+MARK_S = FLUSH_S / 2
+"""Less than between two flushes, so that each flush may write one, and one flush no two."""
 ENGINE_DIED = "engine_died"
 BATCH_ENTRIES = 100
 
@@ -49,10 +56,18 @@ Words = str | Mapping[str, Any]
 
 @attrs.frozen
 class Batch:
-    """Entries on their way, numbered from ``seq``."""
+    """Entries on their way, numbered from ``seq``, and a checkpoint with its own number; one of both, or both."""
 
     seq: int
     entries: tuple[bytes, ...]
+    checkpoint: Stored | None = None
+    number: int = 0
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What an update says besides its entries."""
+        marked = {} if self.checkpoint is None else {"checkpoint": self.checkpoint, "number": self.number}
+        return {"seq": self.seq, **marked}
 
 
 def encode_entry(kind: str, at_ms: int, **fields: Any) -> bytes:
@@ -84,7 +99,8 @@ def pause_s(age_s: float) -> float:
 
 
 class Journal:
-    """The log of one claim, buffered. ``say`` and ``progress`` are the task's; the rest is the worker's."""
+    """The log of one claim, buffered, and its checkpoint. ``say``, ``progress`` and ``checkpoint`` are the task's;
+    the rest is the worker's."""
 
     def __init__(self, started_s: float) -> None:
         self._started_s = started_s
@@ -99,6 +115,11 @@ class Journal:
         self._pending: list[bytes] = []
         self._batch: Batch | None = None
         self._seq = 0
+        self._mark: Stored | None = None
+        self._mark_written: Stored | None = None
+        self._mark_number = -1
+        self._takes_marks = True
+        self._next_mark_s = started_s
         self._death: bytes | None = None
         self._is_closed = False
 
@@ -117,6 +138,12 @@ class Journal:
         fields = {"done": done, "total": total, "note": note[:TEXT_CHARS_MAX]}
         encode_entry("progress", 0, **fields)  # what is no number fails here, in the task
         self._progress = fields
+
+    def checkpoint(self, value: Any) -> None:
+        """Note from where to resume; overtakes what was noted before. ``Refused`` for what is no result."""
+        stored = as_checkpoint("value", value)
+        if self._takes_marks and not self._is_closed:
+            self._mark = stored
 
     def spark(self, counts: dict[str, Any]) -> None:
         """Note how far Spark is with the task's jobs."""
@@ -148,9 +175,27 @@ class Journal:
                 if now_s >= self._next_progress_s and self._collect(at_ms):
                     self._next_progress_s = now_s + pause_s(now_s - self._started_s)
                 self._drain_said()
-            if self._pending:
-                self._batch = Batch(self._seq, tuple(self._pending[:BATCH_ENTRIES]))
+            mark = self._due_mark(now_s)
+            if self._pending or mark is not None:
+                number = 0 if mark is None else self._mark_number
+                self._batch = Batch(self._seq, tuple(self._pending[:BATCH_ENTRIES]), mark, number)
         return self._batch
+
+    def _due_mark(self, now_s: float) -> Stored | None:
+        """The newest checkpoint, if it is not written and it is time to."""
+        mark = self._mark
+        if mark is self._mark_written or not (self._is_closed or now_s >= self._next_mark_s):
+            return None
+        self._next_mark_s, self._mark_written = now_s + MARK_S, mark
+        self._mark_number += 1
+        return mark
+
+    def forgo_checkpoint(self) -> None:
+        """The batch taken last is to be written without its checkpoint, which was refused; so would others be."""
+        assert self._batch is not None
+        self._batch = Batch(self._batch.seq, self._batch.entries) if self._batch.entries else None
+        self._mark = self._mark_written = None
+        self._takes_marks = False
 
     def confirm(self) -> None:
         """The batch taken last is written."""

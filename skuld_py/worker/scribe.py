@@ -7,7 +7,8 @@ Invariants:
   other.
 * A claim that is lost is never completed. When its completion had been sent and no answer came, the cluster
   is asked what became of it before the claim is called lost.
-* What may be retried is retried until the claim is lost. A log that is refused for good makes the run a failure.
+* What may be retried is retried until the claim is lost. A log that is refused for good makes the run a failure. A
+  checkpoint that is refused does not: the task would begin anew, as it must anyway where there is none.
 * Runs that end together are concluded in one request of each kind. Their logs are a request each, ``LOGS_AT_ONCE``
   of them under way at a time: the nodes write those that meet there to disk together.
 * The retry policy and the leader say when a failed task is tried again: nothing pauses here, and no lease is kept
@@ -199,8 +200,12 @@ class Scribe:
             if batch is None:
                 break
             try:
-                self._client.update(ClaimName(*run.key), batch.entries, seq=batch.seq)
+                self._client.update(ClaimName(*run.key), batch.entries, **batch.said)
             except SkuldError as error:
+                if batch.checkpoint is not None and (error.code == "fenced" or not is_passing(error)):
+                    _log.warning("task %s sets no checkpoint any more: %s", run.claim.id, error)
+                    journal.forgo_checkpoint()
+                    continue
                 if is_passing(error):
                     self._retry_at = steady_s() + RETRY_S
                     _log.warning("the log of task %s is not written yet: %s", run.claim.id, error)

@@ -6,6 +6,7 @@ import attrs
 from hypothesis import strategies as st
 
 from skuld_py.model.body import DEFAULT_RETRY, Retry
+from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.ids import IdMint, TaskId
 from skuld_py.model.task import ClaimView, Task
 
@@ -25,6 +26,8 @@ _CLAIMS = st.builds(
     ClaimView, st.integers(1, (1 << 63) - 1), st.sampled_from(["w", "host:7"]), _TIMES, _TIMES, st.booleans(),
     st.none(), st.lists(_BYTES, max_size=3).map(tuple),
     st.sampled_from(["", "completed", "failed", "snoozed", "released"]), _MAYBE_TIMES, _MAYBE_BYTES)
+_CHECKPOINTS = st.builds(Checkpoint, st.integers(1 << 32, (1 << 63) - 1), st.integers(0, (1 << 32) - 1), _TIMES,
+                         st.binary(max_size=9))
 _RETRIES = st.builds(Retry, st.integers(1, 1000), st.integers(0, (1 << 32) - 1))
 
 
@@ -42,7 +45,7 @@ def tasks(draw: st.DrawFn) -> Task:
         draw(st.dictionaries(_TEXTS, _TEXTS, max_size=3)), draw(_MAYBE_TIMES), draw(_MAYBE_BYTES),
         draw(_MAYBE_BYTES), draw(st.sampled_from(["completed", "cancelled", "dead"])), draw(_TIMES),
         draw(st.sampled_from(["", "exhausted", "expired"])), draw(st.integers(0, 1 << 40)),
-        draw(st.lists(_IDS, max_size=2).map(tuple)))
+        draw(st.lists(_IDS, max_size=2).map(tuple)), checkpoint=draw(st.none() | _CHECKPOINTS))
 
 
 def plain(number: int, queue: str = "q", *, at_ms: int = NOON_MS, state: str = "completed",
@@ -56,4 +59,5 @@ def plain(number: int, queue: str = "q", *, at_ms: int = NOON_MS, state: str = "
     return Task(task_id, queue, 1, b"payload %d" % number if payload is None else payload, (claim,),
                 claim.completed_ms, 5 if is_done else None, None, None, DEFAULT_RETRY, {"trace": "a b"},
                 at_ms + 6 if state == "cancelled" else None, b"result" if is_done else None, claim.error, state, 0,
-                "exhausted" if state == "dead" else "", 4)
+                "exhausted" if state == "dead" else "", 4,
+                checkpoint=Checkpoint(1 << 32, 3, at_ms, b"half way", b"half way"))

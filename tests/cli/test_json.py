@@ -86,6 +86,16 @@ def test_a_wrong_configuration_is_a_document_with_its_place(tmp_path: Path) -> N
     assert made["facts"] == {"file": str(file), "line": 2, "key": "claim.leese"}
 
 
+def test_a_checkpoint_is_set_beside_an_entry_and_numbered_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, object]] = []
+    monkeypatch.setattr("skuld_py.client.client.Client.update", lambda *_, **said: given.append(said) or 4)
+
+    for more in ((), ("--checkpoint", "900"), ("--checkpoint", "900", "--number", "9")):
+        assert skuld("append", ID, "7", "3", "x", *more).exit_code == 0
+    assert given == [{"seq": 3, "w": None}, {"seq": 3, "w": None, "checkpoint": b"900", "number": 3},
+                     {"seq": 3, "w": None, "checkpoint": b"900", "number": 9}]
+
+
 def test_what_a_claim_verb_did_is_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
     for verb in ("complete", "release"):
         monkeypatch.setattr(f"skuld_py.client.client.Client.{verb}", lambda *_, **__: None)

@@ -15,11 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from skuld_py.cli import showing
+from skuld_py.cli.get import show_task
 from skuld_py.cli.main import main
 from skuld_py.cli.situation import Situation, attention, document
 from skuld_py.cli.values import Duration
 from skuld_py.client.json_text import is_harmless, json_text
 from skuld_py.model import messages as m
+from skuld_py.model.checkpoint import Checkpoint
+from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView, Task
 from skuld_py.verbs import documents
 from skuld_py.verbs.words import said
@@ -101,6 +104,20 @@ def test_a_task_as_json() -> None:
                                         {"token": token, "seq": 1, "data_base64": "/w=="}]
     assert "payload" not in documents.task(task(b"\xff"), has_logs=True)
     assert "log" not in documents.task(task(), has_logs=False)["claims"][0]
+
+
+def test_from_where_a_task_resumes(capsys: pytest.CaptureFixture[str]) -> None:
+    mark = Checkpoint(5 << 32, 3, 1_000_000, b"\xc1\x01j" + b'{"row":\x1b9}', {"row": "\x1b9"})
+    task = Task(TaskId(bytes(20)), "q", 0, b"", checkpoint=mark)
+
+    show_task(task, 1_003_000)
+    said = capsys.readouterr().out
+    assert '{"row":"\\u001b9"} (13 bytes, by claim 21474836480, 3 s ago)' in said, said
+    assert documents.task(task, has_logs=True)["checkpoint"] == {
+        "token": "21474836480", "number": 3, "at_ms": 1_000_000, "size": 13, "result_type": "json",
+        "value": {"row": "\x1b9"}, "checkpoint": '{"row":"\\u001b9"}',
+        "checkpoint_base64": base64.b64encode(b'{"row":"\\u001b9"}').decode()}
+    assert "checkpoint" not in documents.task(task, has_logs=False)
 
 
 def test_what_became_of_a_claim() -> None:

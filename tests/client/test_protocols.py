@@ -8,13 +8,17 @@ import msgpack
 import pytest
 import zmq
 
+from skuld_py.client.async_client import AsyncClient
 from skuld_py.client.async_connection import AsyncConnection
+from skuld_py.client.claims import ClaimName
+from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
 from skuld_py.client.frames import decoded, encoded, is_farewell
 from skuld_py.client.pursuit import GREETING_S, NOT_READY, Nodes
 from skuld_py.config import DEFAULT_LIMITS, GREETING_PROTOCOL, PROTOCOL_VERSION, PROTOCOLS
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
+from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.wire.codec import Envelope, decode, encode
 from tests.client.doors import NODE, Door
 
@@ -112,3 +116,30 @@ def test_an_envelope_of_nothing_is_no_answer(message: m.Message) -> None:
     assert nodes.foreign == ""
     assert decoded(nodes, encode(Envelope(NODE, "memory", (message,))), DEFAULT_LIMITS) == (message,)
     assert bool(nodes.foreign) is isinstance(message, m.Failed)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_checkpoint_is_refused_where_a_node_may_not_know_of_any_and_an_entry_is_not(is_async: bool) -> None:
+    door, claim = Door(), ClaimName(bytes(20), FIRST_TOKEN, bytes(8))
+
+    def serve(client: bytes, message: m.Message) -> None:
+        number: int = message.request  # type: ignore[attr-defined]
+        door.say(client, m.Greeted(number, NODE, "memory", 1, 1, 1, 0, 1, (), 1)
+                 if isinstance(message, m.Greet) else m.Acked(number, 1))
+
+    async def ask_async() -> None:
+        async with AsyncClient([door.address]) as client:
+            with pytest.raises(Refused, match="protocol 1") as refused:
+                await client.update(claim, "entry", seq=0, checkpoint="half", number=0)
+            assert refused.value.code == "unsupported"
+            assert await client.update(claim, "entry", seq=0) == 1
+    with door.serving(serve, lambda: None):
+        if is_async:
+            asyncio.run(ask_async())
+        else:
+            with Client([door.address]) as client:
+                with pytest.raises(Refused, match="protocol 1") as refused:
+                    client.update(claim, "entry", seq=0, checkpoint="half", number=0)
+                assert refused.value.code == "unsupported"
+                assert client.update(claim, "entry", seq=0) == 1
+    assert [of for of, _ in door.spoken] == [m.Greet, m.Append]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from skuld_py.crdt import LatticeMap, Max, Min, join
 from skuld_py.crdt.lattice import Lattice
+from skuld_py.model.checkpoint import Checkpoint, newer
 from skuld_py.model.history import (
     FAILED,
     HISTORY_HEAD,
@@ -36,7 +37,10 @@ REVIVALS = st.just(Max()) | st.builds(revival_of, st.integers(1, 3), TOKENS)
 DEATHS = st.just(Max()) | st.builds(death_of, NUMBERS, st.integers(1, 5))
 HISTORIES = st.builds(History, TIMES, st.builds(LatticeMap, st.dictionaries(TOKENS, CLAIMS, max_size=4)), TIMES,
                       REVIVALS, DEATHS)
-LATTICES = {"max": MAXES, "min": MINS, "ending": ENDINGS, "map": MAPS, "claim": CLAIMS, "history": HISTORIES}
+CHECKPOINTS = st.builds(Checkpoint, TOKENS.filter(lambda token: token >= token_of(1, 0)), NUMBERS, NUMBERS,
+                        st.binary(max_size=2))
+LATTICES = {"max": MAXES, "min": MINS, "ending": ENDINGS, "map": MAPS, "claim": CLAIMS, "history": HISTORIES,
+            "checkpoint": CHECKPOINTS}
 
 
 def canonical(value: Any) -> Any:
@@ -87,3 +91,17 @@ def test_any_bytes_are_a_canonical_history_or_refused(tail: bytes) -> None:
         except ValueError:
             continue
         assert history.encode()[24:] == record[24:]
+
+
+@given(CHECKPOINTS, CHECKPOINTS)
+def test_of_two_checkpoints_the_larger_record_is_that_of_the_newer(one: Checkpoint, other: Checkpoint) -> None:
+    assert newer(one.encode(), other.encode()) == one.merge(other).encode()
+    assert (one.encode() == other.encode()) is (one == other)
+    assert Checkpoint.decode(one.encode()) == one
+
+
+def test_a_later_claims_checkpoint_stands_whatever_its_number_and_time() -> None:
+    last = Checkpoint(token_of(1, 1), 9, 9, b"z")
+    for newer_one in (Checkpoint(token_of(1, 2), 0, 0, b""), Checkpoint(token_of(2, 0), 0, 0, b""),
+                      Checkpoint(token_of(1, 1), 10, 0, b"")):
+        assert last.merge(newer_one) == newer_one.merge(last) == newer_one

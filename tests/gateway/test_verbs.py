@@ -223,6 +223,26 @@ def test_many_are_completed_at_once_and_again(anybody: Asker, queue: str) -> Non
     assert row == {"queue": queue, **dict.fromkeys(STATES, 0), "completed": 10}
 
 
+def test_a_checkpoint_is_set_with_an_entry_or_alone_and_not_by_a_claim_that_is_over(anybody: Asker,
+                                                                                   queue: str) -> None:
+    task_id = anybody.enqueue(queue)
+    name = name_of(anybody.claim(queue))
+    assert anybody.get(f"/v1/tasks/{task_id}").json["checkpoint"] is None
+
+    both = {**name, "seq": 0, "entries": [{"data": "a"}], "checkpoint": "row 1"}
+    assert anybody.post("append", both).json == {"next_seq": 1}
+    alone = {**name, "seq": 1, "number": 7, "checkpoint_base64": "cm93IDI="}
+    assert anybody.post("append", alone).json == {"next_seq": 1}
+    refused(anybody.post("append", {**name, "seq": 1}), 422, "bad_count", "entries")
+    refused(anybody.post("append", {**alone, "checkpoint_base64": "eA=="}), 409, "conflict", "seq")
+    anybody.post("release", {"claims": [name]})
+    refused(anybody.post("append", {**alone, "number": 8}), 409, "fenced", "checkpoint")
+
+    shown = anybody.get(f"/v1/tasks/{task_id}").json["checkpoint"]
+    assert {key: shown[key] for key in ("token", "number", "size", "result_type", "checkpoint")} == {
+        "token": name["token"], "number": 7, "size": 5, "result_type": "bytes", "checkpoint": "row 2"}
+
+
 def test_the_same_entry_again_is_harmless_and_another_one_is_refused(anybody: Asker, queue: str) -> None:
     anybody.enqueue(queue)
     held = anybody.claim(queue)

@@ -13,8 +13,8 @@ STORES = "tests/runtime/test_lmdb_store.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("copy-acked-before-commit", "a copy is acknowledged before its fsync", "Kept",
-           '    more; their partitions are unkept."""\n',
-           '    more; their partitions are unkept."""\n\n    is_promise = False\n', "D7"),
+           'the claim that spoke is over for good."""\n',
+           'the claim that spoke is over for good."""\n\n    is_promise = False\n', "D7"),
     mutant("w-ignored", "one copy is enough, whatever was asked for", "Admission.owners",
            "return w or self._majority", "return 1", "D7"),
     mutant("answers-counted-not-nodes", "a repeated acknowledgement counts again", "QuorumOperation.count",

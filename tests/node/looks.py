@@ -12,6 +12,7 @@ from typing import TypeVar
 from node.machines import Machines
 from node.trace import Names, node_of, span
 from skuld_py.model import ids
+from skuld_py.model.checkpoint import SLOT, Checkpoint
 from skuld_py.model.history import History, decode_history
 from skuld_py.model.notes import MET, SUB, TOLD, split_met, split_told
 from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ
@@ -88,6 +89,12 @@ def _said(note: tuple[int, State]) -> tuple[int, str]:
     return note[0], note[1].name.lower()
 
 
+def _marked(replica: Replica, task_id: bytes) -> str:
+    """How far a task is."""
+    found = [data for token, seq, data in replica.entries(task_id)[0] if (token, seq) == SLOT]
+    return "; ".join(Checkpoint.decode(data).data.decode() for data in found) or NOTHING
+
+
 def _untold(replica: Replica, task_id: bytes) -> str:
     """How many partitions are still to be told of a task's end."""
     return str(sum(key[3:23] == task_id for key in _rows(replica, "tell")))
@@ -144,4 +151,5 @@ def _watermarks(machines: Machines, _: Names, __: bytes) -> Iterable[str]:
 
 LOOKS: Mapping[str, Look] = {
     "states": _of_tasks(_filed), "notes": _of_tasks(_noted), "untold": _of_tasks(_untold),
-    "histories": _of_tasks(_lived), "counts": _counts, "copies": _copies, "watermarks": _watermarks}
+    "checkpoints": _of_tasks(_marked), "histories": _of_tasks(_lived), "counts": _counts, "copies": _copies,
+    "watermarks": _watermarks}

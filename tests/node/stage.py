@@ -103,7 +103,8 @@ OPTIONS: Mapping[str, Callable[[str], Any]] = {
     "policy": lambda text: one_of(POLICIES, "policy", text), "patience": milliseconds, "attempts": number,
     "backoff": milliseconds, "after": milliseconds, "w": number,
     "lease": milliseconds, "wait": milliseconds, "delay": milliseconds, "error": str.encode, "result": str.encode,
-    "final": number, "concurrency": number, "rate": number, "window": milliseconds, "burst": number}
+    "final": number, "number": number, "concurrency": number, "rate": number, "window": milliseconds,
+    "burst": number}
 """What stands behind a directive's words, and how it is read."""
 
 
@@ -317,6 +318,13 @@ class Stage:
         token, = columns.unpack_u64(tokens)
         return m.Append(1, 0, blob, token, 0, columns.pack([each.encode() for each in entries]))
 
+    def checkpoint(self, by: str, word: str, value: str, *entries: str, number: int = 0, w: int = 0) -> m.Message:
+        """How far a claim's task is, and entries of its log."""
+        blob, tokens = self.held(by, [word])
+        token, = columns.unpack_u64(tokens)
+        return m.Append(1, w, blob, token, 0, columns.pack([each.encode() for each in entries]), number=number,
+                        at_ms=self.here.now_ms, checkpoint=columns.pack([value.encode()]))
+
     def limits(self, queue: str, *, concurrency: int = 0, rate: int = 0, window: int = 0, burst: int = 0) -> None:
         """What holds for a queue; nothing, if nothing is said."""
         value = QueueLimits(concurrency, rate, window, burst)
@@ -423,7 +431,8 @@ class Stage:
 ASKS: Mapping[str, Callable[..., m.Message]] = {
     "enqueue": Stage.enqueue, "claim": Stage.claim, "complete": Stage.complete, "fail": Stage.fail,
     "snooze": Stage.snooze, "release": Stage.release, "renew": Stage.renew, "cancel": Stage.cancel,
-    "revive": Stage.revive, "get": Stage.get, "await": Stage.wait, "log": Stage.log}
+    "revive": Stage.revive, "get": Stage.get, "await": Stage.wait, "log": Stage.log,
+    "checkpoint": Stage.checkpoint}
 DOES: Mapping[str, Callable[..., None]] = {
     "cluster": Stage.cluster, "name": Stage.name, "pass": Stage.pass_, "limits": Stage.limits,
     "pause": Stage.pause, "resume": Stage.resume, "lose": Stage.lose, "deafen": Stage.deafen, "show": Stage.show,

@@ -106,6 +106,12 @@ class Story:
         return self.tell(lambda request: m.Append(request, w, TASK, token, seq, pack([data])), answer, at_ms,
                          client=client)
 
+    def mark(self, number: int, data: bytes = b"mark", answer: m.Message | None = ACKED, *, token: int = TOKEN,
+             at_ms: int = 10, client: str = "") -> Story:
+        """A checkpoint set, without an entry beside it."""
+        return self.tell(lambda request: m.Append(request, 0, TASK, token, 0, pack([]), number=number, at_ms=1,
+                                                  checkpoint=pack([data])), answer, at_ms, client=client)
+
     def read(self, at_ms: int, *, task: bytes = TASK, body: bytes = b"", history: bytes = b"",
              entries: tuple[tuple[int, int, bytes], ...] = (), is_there: bool = True, least: int = 0,
              is_bare: bool = False) -> Story:
@@ -195,6 +201,16 @@ def record(*tokens: int, done: int = 0, holder: bytes = b"w", end_ms: int = 99, 
 
 def log_key(seq: int, token: int = TOKEN, task: bytes = TASK) -> bytes:
     return tables.log_key(tables.prefix_of(0), task, token, seq)
+
+
+def slot() -> bytes:
+    """The key of the checkpoint."""
+    return tables.log_key(tables.prefix_of(0), TASK, 0, 0)
+
+
+def record_of(token: int, number: int, data: bytes = b"mark") -> bytes:
+    """The record of a checkpoint."""
+    return token.to_bytes(8, "big") + number.to_bytes(4, "big") + bytes(8) + data
 
 
 def stored(names: tuple[str, ...] = NODES) -> Story:

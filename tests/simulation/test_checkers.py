@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from simulation.planted_stories import (
+    checkpoints,
     claims,
     durability,
     interface,
@@ -52,9 +53,10 @@ from skuld_py.simulation.checkers.needs import dependencies_are_done, nobody_wai
 from skuld_py.simulation.notes import What
 
 CASES: Cases = {**durability.CASES, **claims.CASES, **outcomes.CASES, **needs.CASES, **keys.CASES,
-                **names.CASES, **limits.CASES, **ticks.CASES, **times.CASES, **order.CASES, **interface.CASES}
-IDS = ([f"D{number}" for number in range(1, 13)] + [f"C{number}" for number in range(1, 15)]
-       + ["C15", "C16", "C17", "C18", "C19", "C20", "C21", "C22"]
+                **names.CASES, **limits.CASES, **ticks.CASES, **times.CASES, **order.CASES, **interface.CASES,
+                **checkpoints.CASES}
+IDS = ([f"D{number}" for number in range(1, 14)] + [f"C{number}" for number in range(1, 15)]
+       + ["C15", "C16", "C17", "C18", "C19", "C20", "C21", "C22", "C23"]
        + ["O1", "O2", "O3", "V1", "V2", "V3", "V4", "A1", "A2", "A3", "A6", "X1", "X2"])
 BROKEN = [pytest.param(checker, build, wanted, id=f"{checker.__name__}: {name}")
           for checker, (broken, _) in CASES.items() for name, (build, wanted) in broken.items()]

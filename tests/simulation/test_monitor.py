@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from simulation.story import record_of
 from skuld_py.config import Parameters
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
@@ -26,6 +27,7 @@ BODY = encode_body(HEADER, b"payload")
 PROMISE = tables.promise_key(0)
 
 
+SLOT = tables.log_key(tables.prefix_of(0), TASK, 0, 0)
 REGISTER = setting_key(PAUSED, "q")
 
 
@@ -222,6 +224,22 @@ def test_a_completion_and_an_entry_answered_have_their_copies_too() -> None:
     assert Stage().put("history", KEY, record(5, 9), "n1", "n3").answer(COMPLETE, m.Acked(7, 2)) != []
     assert Stage().put("log", key, b"entry", "n1", "n3").answer(APPEND, m.Acked(7, 2)) == []
     assert Stage().put("log", key, b"other", "n1", "n3").answer(APPEND, m.Acked(7, 2)) != []
+
+
+def test_a_checkpoint_answered_is_committed_on_a_majority_or_a_newer_one_is() -> None:
+    said = m.Append(7, 1, TASK, 5 << 32, 0, pack([]), number=1, checkpoint=pack([b"mark"]))
+
+    for record in (record_of(5 << 32, 1), record_of(5 << 32, 2), record_of(6 << 32, 0)):
+        assert Stage().put("log", SLOT, record, "n1", "n3").answer(said, m.Acked(7, 2)) == []
+        assert Stage().put("log", SLOT, record, "n1").answer(said, m.Acked(7, 1)) != []
+    assert Stage().put("log", SLOT, record_of(5 << 32, 0), "n1", "n3").answer(said, m.Acked(7, 2)) != []
+
+
+@pytest.mark.parametrize(("after", "broken"), [
+    (record_of(5 << 32, 2), []), (record_of(6 << 32, 0), []), (record_of(5 << 32, 0), [rules.CHECKPOINT_RISES]),
+    (record_of(4 << 32, 9), [rules.CHECKPOINT_RISES])])
+def test_a_checkpoint_never_gives_way_to_an_older_one(after: bytes, broken: list[str]) -> None:
+    assert Stage().put("log", SLOT, record_of(5 << 32, 1), "n1").change("log", SLOT, after) == broken
 
 
 def test_a_claim_answered_is_recorded_by_a_majority() -> None:

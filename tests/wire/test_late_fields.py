@@ -6,9 +6,10 @@ import attrs
 import msgpack
 import pytest
 
-from skuld_py.errors import Malformed
+from skuld_py.errors import Malformed, Refused
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
+from skuld_py.model.checkpoint import BYTES_MAX, Checkpoint
 from skuld_py.model.columns import Column, pack, pack_u64
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.wire.codec import Envelope, decode, encode
@@ -80,3 +81,47 @@ def test_no_other_count_of_fields_is_one(more: int) -> None:
 
     with pytest.raises(Malformed, match="fields, not 5"):
         decode([msgpack.packb([1, "c", "", [[7, *fields]]])])
+
+
+def with_checkpoint() -> m.Append:
+    return m.Append(1, 0, ID, FIRST_TOKEN, 0, Column(), number=7, at_ms=5, checkpoint=pack([b"half"]))
+
+
+def test_a_checkpoint_is_not_lost_on_the_way_to_who_does_not_know_of_any() -> None:
+    said = with_checkpoint()
+
+    assert decode(encode(Envelope("", "c", (said,)))).messages == (said,)
+    with pytest.raises(Refused, match=r"Append\.checkpoint.*protocol 1.*raise its rules") as refused:
+        encode(Envelope("", "c", (said,), 1))
+    assert refused.value.code == "unsupported"
+    assert encode(Envelope("", "c", (BEFORE["Append"][0],), 1))
+
+
+def test_readers_of_an_older_protocol_are_shown_a_task_without_its_checkpoint() -> None:
+    record = Checkpoint(FIRST_TOKEN, 7, 5, b"half").encode()
+    row = m.TaskRow(ID, Column(), b"", pack_u64([0, FIRST_TOKEN]), pack_u64([0, 0]), pack([record, b"x"]))
+    plain = m.TaskRow(ID, Column(), b"", pack_u64([FIRST_TOKEN]), pack_u64([0]), pack([b"x"]))
+    got = m.Got(1, (row, plain))
+
+    assert decode(encode(Envelope("n", "c", (got,)))).messages == (got,)
+    assert decode(encode(Envelope("n", "c", (got,), 1))).messages == (m.Got(1, (plain, plain)),)
+
+
+@pytest.mark.parametrize("record", [b"", bytes(19), Checkpoint(1, 0, 0, b"").encode(),
+                                    Checkpoint(FIRST_TOKEN, 0, 1 << 63, b"").encode(),
+                                    Checkpoint(FIRST_TOKEN, 0, 0, bytes(BYTES_MAX + 1)).encode()])
+def test_a_row_holds_no_checkpoint_that_is_none(record: bytes) -> None:
+    row = m.TaskRow(ID, Column(), b"", pack_u64([0]), pack_u64([0]), pack([record]))
+
+    with pytest.raises(Malformed, match=r"entries.*checkpoint"):
+        decode(encode(Envelope("n", "c", (m.Got(1, (row,)),))))
+
+
+def test_a_checkpoint_is_no_larger_than_one_may_be() -> None:
+    for size, is_fine in ((BYTES_MAX, True), (BYTES_MAX + 1, False)):
+        frames = encode(Envelope("", "c", (attrs.evolve(with_checkpoint(), checkpoint=pack([bytes(size)])),)))
+        if is_fine:
+            assert decode(frames)
+        else:
+            with pytest.raises(Malformed, match=r"Append\.checkpoint"):
+                decode(frames)

@@ -105,6 +105,23 @@ def picky(kind: str) -> None:
     raise {"on": ConnectionError, "never": FileNotFoundError, "other": ValueError}[kind](kind)
 
 
+@skuld_py.task(name="plain.march")
+def march(context: TaskContext, steps: int) -> int:
+    begun: int = context.resumed or 0
+    for step in range(begun, steps):
+        context.checkpoint(step + 1)
+        if step == begun == 0:
+            raise skuld_py.Snooze(0)
+        if step == 1:
+            NOTED.begun.release()
+            while True:
+                context.check()
+                time.sleep(0.01)
+        if step == 2:
+            raise ValueError("the third step")
+    return begun
+
+
 @skuld_py.task(name="plain.forever")
 def forever() -> None:
     try:
@@ -246,6 +263,28 @@ def test_a_policy_says_which_errors_are_tried_again(
     eventually(lambda: client.get(task).state == "dead")
 
     assert (len(client.get(task).claims), client.get(task).death) == (attempts, death)
+
+
+def test_a_task_goes_on_from_its_checkpoint_however_its_claim_ended(
+    start: Start, client: Client, queue: str
+) -> None:
+    """Put off by itself, given back by a worker that stops, and dead by its policy until it is revived."""
+    task_id = client.enqueue(queue, march.call(4), retry=Retry(1))
+    running = start(grace_s=0.0)
+    assert NOTED.begun.acquire(timeout=30)
+    running.worker.stop()
+    running.end()
+    given_back = client.get(task_id)
+    assert given_back.checkpoint is not None and given_back.checkpoint.value == 2
+    assert (given_back.claims[0].outcome, given_back.claims[-1].outcome) == ("snoozed", "released")
+
+    start()
+    assert client.ends([task_id], wait_s=30)[0].state == "dead"
+    client.retry(task_id)
+    assert client.results([task_id], wait_s=30) == [3]
+    done = client.get(task_id)
+    assert done.checkpoint is not None and (done.checkpoint.value, done.checkpoint.token) == (
+        4, done.completed_token)
 
 
 def test_queues_are_served_by_weight_and_an_empty_one_costs_nothing(

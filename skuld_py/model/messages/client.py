@@ -22,6 +22,8 @@ AWAITED_MAX = 64
 ENTRIES_MAX = DEFAULT_LIMITS.log_entries + 2
 """Entries of a task in one answer: of its log, and a result and an error besides."""
 
+_SLOT_TOKEN = bytes(8)
+
 
 @attrs.frozen
 class MemberRow:
@@ -166,7 +168,11 @@ class CohortRow:
 
 @attrs.frozen
 class Append(Message):
-    """Log entries ``seq``.. of a claim; to a node, with the claim's proof, then to the owners, without."""
+    """Log entries ``seq``.. of a claim; to a node, with the claim's proof, then to the owners, without.
+
+    ``checkpoint``: none, or the task's, said at ``at_ms`` by the holder's clock; of those of a claim the one with
+    the highest ``number`` stands. With one there may be no entries. It is kept by a majority at least, and all of
+    the request is refused if the claim is over."""
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
@@ -178,6 +184,9 @@ class Append(Message):
     entries: Column = fields.strings()
     eras: bytes = fields.eras(1, default=b"")
     proofs: bytes = fields.proofs()
+    number: int = fields.number(0, U32_MAX, default=0, since=3)
+    at_ms: int = fields.moment(default=0, since=3)
+    checkpoint: Column = fields.strings(1, default=Column(), since=3, is_vital=True)
 
 
 @attrs.frozen
@@ -220,15 +229,25 @@ class Get(Message):
 
 @attrs.frozen
 class TaskRow:
-    """A task's records on one replica; empty where it has none."""
+    """A task's records on one replica; empty where it has none. Who speaks a protocol older than ``grew_with`` is
+    not sent its checkpoint (``model.checkpoint``), the entry with token 0, which stands first."""
 
     columns: ClassVar[tuple[str, ...]] = ("tokens", "seqs", "entries")
+    grew_with: ClassVar[int] = 3
     id: bytes = fields.ids()
     body: Column = fields.strings(1)
     history: bytes = fields.blob()
     tokens: bytes = fields.tokens(ENTRIES_MAX)
     seqs: bytes = fields.u64s(ENTRIES_MAX)
     entries: Column = fields.strings(ENTRIES_MAX)
+
+    def as_known_to(self, version: int) -> TaskRow:
+        """The row as it is sent to who speaks this protocol."""
+        if version >= self.grew_with or not self.tokens.startswith(_SLOT_TOKEN):
+            return self
+        size = int.from_bytes(self.entries.lengths[:4], "big")
+        return attrs.evolve(self, tokens=self.tokens[8:], seqs=self.seqs[8:],
+                            entries=Column(self.entries.lengths[4:], self.entries.data[size:]))
 
 
 @attrs.frozen

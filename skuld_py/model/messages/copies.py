@@ -25,13 +25,14 @@ class Replicate(Message):
 class Kept(Message):
     """All are fsynced; except ``refused`` ids, which exist with other content, and ``unkept`` partitions, which
     the sender may no longer add to. ``cohorts``: see ``CohortRow``. ``old``: ids to which nothing is added any
-    more; their partitions are unkept."""
+    more; their partitions are unkept. So are those of ``fenced`` ids: the claim that spoke is over for good."""
 
     request: int = fields.number()
     refused: bytes = fields.ids()
     unkept: bytes = fields.partitions(default=b"")
     cohorts: tuple[CohortRow, ...] = fields.rows(CohortRow, PARTITIONS_MAX, default=())
     old: bytes = fields.ids(default=b"")
+    fenced: bytes = fields.ids(default=b"", since=3)
 
 
 @attrs.frozen

@@ -30,9 +30,9 @@ from skuld_py.model.history import (
     RELEASED,
     REVIVED,
     ROUNDS_MAX,
-    ClaimRecord,
     History,
     decode_history,
+    open_claim,
 )
 from skuld_py.model.retrying import pause_ms
 from skuld_py.model.state import State, state_of
@@ -149,14 +149,6 @@ def _renewed(origin: Origin, rows: Sequence[ClaimRow], told: Mapping[ClaimRow, i
     return m.Renewed(origin.request, columns.pack_u64([told.get(row, 0) for row in rows]), b"",
                      columns.pack_u64([index for index, row in enumerate(rows)
                                        if row[0] in cancelled and told.get(row)]))
-
-
-def open_claim(history: History, token: int, now_ms: int) -> ClaimRecord | None:
-    """The claim, if it can be renewed or ended: the newest of an open task, not ended, its lease not over."""
-    claim = history.claims.entries.get(token)
-    if history.completion.value is not None or history.newest_token != token or claim is None:
-        return None
-    return None if claim.kind or claim.end.value < now_ms else claim
 
 
 def judge_renewals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], lease_ms: int) -> Verdicts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.history import CANCELLED
 from skuld_py.model.notes import alike
 from skuld_py.model.outcomes import RESULT_SEQ
@@ -17,6 +18,7 @@ from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.ownership import Ownership
 from skuld_py.node.operations.requests import Served
 from skuld_py.partition.copies.garbage import shut
+from skuld_py.partition.data.checkpoints import Word, join_checkpoint, judged
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.data.rows import merge_rows
 
@@ -62,8 +64,17 @@ class Keeper:
         vnode = self._ownership.vnode_of(message.id)
         if shut(vnode.replica, [message.id]):
             return m.Kept(message.request, b"", self._ownership.without(unkept, [message.id]), cohorts, message.id)
-        is_kept = (not vnode.takes_writes
-                   or vnode.replica.append(message.id, message.token, message.seq, entries))
+        if not vnode.takes_writes:
+            return m.Kept(message.request, b"", unkept, cohorts)
+        said = _checkpoint_of(message)
+        word = Word.KNOWN if said is None else judged(vnode.replica, now_ms, message.id, said)
+        if word in (Word.OVER, Word.UNSURE):
+            fenced = message.id if word is Word.OVER else b""
+            return m.Kept(message.request, b"", self._ownership.without(unkept, [message.id]), cohorts,
+                          fenced=fenced)
+        is_kept = word is not Word.BOUND and vnode.replica.append(message.id, message.token, message.seq, entries)
+        if is_kept and said is not None:
+            join_checkpoint(vnode.replica, message.id, said.encode())
         return m.Kept(message.request, b"" if is_kept else message.id, unkept, cohorts)
 
     def _complete(self, now_ms: int, peer: str, message: m.Complete) -> m.Kept:
@@ -124,6 +135,12 @@ class Keeper:
         vnode = self._ownership.vnode(message.partition)
         if vnode.takes_writes:
             merge_rows(vnode.replica, now_ms, self._view.parameters.partitions, message.tasks)
+
+
+def _checkpoint_of(message: m.Append) -> Checkpoint | None:
+    """What a holder says, if it says something."""
+    return next((Checkpoint(message.token, message.number, message.at_ms, data)
+                 for data in message.checkpoint.unpack("checkpoint")), None)
 
 
 def _check_dated(message: m.Complete | m.Cancel) -> None:

@@ -24,6 +24,9 @@ from skuld_py.node.writes.tasks import batch_of, check_tasks, named_in, part_of,
 from skuld_py.node.writes.write import Named, WriteOperation
 from skuld_py.partition.leadership.quorum import majority
 
+CHECKPOINT_PROTOCOL = 3
+"""Nodes of an older one have no place for a checkpoint, and take a task that has one for malformed."""
+
 
 class WriteRequests:
     """The writes that one node serves."""
@@ -97,14 +100,21 @@ class WriteRequests:
     def _append(self, now_ms: int, origin: Origin, message: m.Append) -> Operation:
         view = self._view
         view.notary.check(now_ms, message.id, columns.pack_u64([message.token]), message.proofs, view.is_connected)
-        limit = self._view.limits.entry_bytes
-        if max(map(len, message.entries.unpack("entries")), default=limit + 1) > limit:
+        limit, has_checkpoint = self._view.limits.entry_bytes, len(message.checkpoint) > 0
+        if max(map(len, message.entries.unpack("entries")), default=0 if has_checkpoint else limit + 1) > limit:
             raise Refused("entry_too_large", f"entries: one to many entries of at most {limit} bytes each")
+        if has_checkpoint and view.protocol < CHECKPOINT_PROTOCOL:
+            raise Refused("unsupported", "checkpoint: a node of this cluster may not know of checkpoints yet;"
+                          " upgrade its nodes, then raise its rules ('skuld cluster rules')",
+                          protocol=view.protocol)
         sizes = dict.fromkeys(self._admission.group(message.id), 1)
+        w = self._admission.owners(message.w)
+        if has_checkpoint:
+            w = max(w, majority(view.parameters.replicas))
 
         def make(request: int, partitions: list[int]) -> m.Append:
             return attrs.evolve(message, request=request, eras=eras_of(self._view, partitions), proofs=b"")
-        return WriteOperation(self._operations, origin, now_ms, self._admission.owners(message.w), sizes, make)
+        return WriteOperation(self._operations, origin, now_ms, w, sizes, make)
 
     def _complete(self, now_ms: int, origin: Origin, message: m.Complete) -> Operation:
         view = self._view

@@ -50,6 +50,7 @@ class WriteOperation(QuorumOperation):
         self._sizes = sizes
         self._refused: dict[bytes, None] = {}
         self._old: dict[bytes, None] = {}
+        self._fenced: dict[bytes, None] = {}
         self._named = named or {}
         self._duplicates = dict.fromkeys(duplicates)
         self._duplicates |= {number: None for each in self._named.values() for number in each.behind}
@@ -69,7 +70,9 @@ class WriteOperation(QuorumOperation):
             refused = [task_id for task_id in refused if task_id not in self._named]
         self._refused.update(dict.fromkeys(refused))
         self._old.update(dict.fromkeys(old))
-        if len(refused) + len(old) < sum([self._sizes[partition] for partition in self.asked[peer]]):
+        fenced = ids.split(message.fenced) if message.fenced else []
+        self._fenced.update(dict.fromkeys(fenced))
+        if len(refused) + len(old) + len(fenced) < sum([self._sizes[partition] for partition in self.asked[peer]]):
             self._is_kept_somewhere = True
         self.count(now_ms, peer, message.unkept, message.cohorts)
         if not (self.has_answered or self._refused) and (copies := self._copies()) >= self._w:
@@ -93,6 +96,8 @@ class WriteOperation(QuorumOperation):
                                is_definite))
         elif self._old:
             self.answer(Failed(self.origin.request, "too_old", _too_old(list(self._old)), is_definite))
+        elif self._fenced:
+            self.answer(Failed(self.origin.request, "fenced", _fenced(list(self._fenced)), is_definite))
         else:
             self._fall_short()
 
@@ -118,8 +123,15 @@ def _too_old(old: list[bytes]) -> str:
             " nothing is added to them any more; enqueue with fresh ids")
 
 
+def _fenced(fenced: list[bytes]) -> str:
+    listed = ", ".join(map(ids.to_text, fenced))
+    return (f"checkpoint: the claim of {listed} is over: its task was claimed again, or completed, or it was given"
+            " back; stop, and let the newer claim go on from the last checkpoint")
+
+
 def _conflict(refused: list[bytes], is_log: bool) -> str:
     listed = ", ".join(ids.to_text(task_id) for task_id in refused[:5])
     if is_log:
-        return f"seq: the log of {listed} has other content under this number; number entries on from the last"
+        return (f"seq: the log of {listed} has other content under this number, or its checkpoint has; number"
+                " entries, and checkpoints, on from the last")
     return f"id: {len(refused)} exist with other content: {listed}; use a fresh id for other content"

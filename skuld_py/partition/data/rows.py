@@ -14,6 +14,7 @@ from skuld_py.config import Limits
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import columns, ids
 from skuld_py.model.body import Body, Header, header_of, split_body, stands_over
+from skuld_py.model.checkpoint import SLOT, Checkpoint
 from skuld_py.model.cuts import WHOLE, Cuts
 from skuld_py.model.history import EMPTY_HISTORY, FAILED, History, decode_history
 from skuld_py.model.messages import TaskRow
@@ -21,6 +22,7 @@ from skuld_py.model.names import check_name
 from skuld_py.model.notes import MET, check_note
 from skuld_py.model.outcomes import ERROR_SEQ, FIRST_TOKEN, RESULT_SEQ, entries_of, join_entries
 from skuld_py.model.prelude import DEPS, NAMED
+from skuld_py.partition.data.checkpoints import join_checkpoint
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import split_number
 from skuld_py.partition.data.units import Unit
@@ -152,7 +154,9 @@ def _check(row: TaskRow, replica: Replica, partitions: int) -> tuple[bytes, byte
         if row.history:
             replica.read_history(row.history)
         for token, seq in zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True):
-            if token < FIRST_TOKEN:
+            if (token, seq) == SLOT:
+                _check_checkpoint(row, replica)
+            elif token < FIRST_TOKEN:
                 check_note(token, seq)
         for record in row.body.unpack("TaskRow.body"):
             body = Body.decode(record)
@@ -166,11 +170,21 @@ def _check(row: TaskRow, replica: Replica, partitions: int) -> tuple[bytes, byte
     return b"", b""
 
 
+def _check_checkpoint(row: TaskRow, replica: Replica) -> None:
+    """Raises ``ValueError`` when it is none, or of a claim that no sound peer knows of."""
+    token = Checkpoint.decode(entries_of(row)[SLOT]).token
+    if token > replica.token_max:
+        raise ValueError(f"checkpoint has a token above {replica.token_max}, of an epoch that nobody has come to")
+
+
 def _merge_log(replica: Replica, now_ms: int, row: TaskRow) -> list[bytes]:
     entries = row.entries.unpack("TaskRow.entries")
     numbers = list(zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True))
     for token, seq in numbers:
-        if token < FIRST_TOKEN:
+        if FIRST_TOKEN > token > SLOT[0]:
             replica.note(now_ms, token, seq, [row.id])
+    for number, entry in zip(numbers, entries, strict=True):
+        if number == SLOT:
+            join_checkpoint(replica, row.id, entry)
     return [row.id for (token, seq), entry in zip(numbers, entries, strict=True)
             if token >= FIRST_TOKEN and not replica.append(row.id, token, seq, [entry])]

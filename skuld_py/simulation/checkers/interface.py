@@ -9,6 +9,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.history import RELEASED
 from skuld_py.model.history import History as TaskHistory
 from skuld_py.model.ids import split
+from skuld_py.simulation.checkers.checkpoints import Mark, mark_in, marks_of, marks_seen, reads_of_checkpoints
 from skuld_py.simulation.checkers.evidence import (
     Entry,
     Evidence,
@@ -45,7 +46,7 @@ def effects_of(operation: Operation) -> list[Effect]:
     if isinstance(operation.message, m.Complete):
         return list(completions_of(operation))
     if isinstance(operation.message, m.Append):
-        return [(entry.task, entry) for entry in entries_of(operation)]
+        return [*((entry.task, entry) for entry in entries_of(operation)), *marks_of(operation)]
     if isinstance(operation.message, m.Cancel):
         return [(task_id, "cancelled") for task_id in cancelled_in(operation)]
     return [(task_id, (token, kind)) for task_id, token, kind in endings_of(operation)]
@@ -112,6 +113,7 @@ def _effects_seen(evidence: Evidence, told: Mapping[tuple[bytes, int], None]) ->
         yield where, (task_id, body)
     for where, entry in entries_seen(evidence):
         yield where, (entry.task, entry)
+    yield from ((where, (task_id, mark)) for where, task_id, mark in marks_seen(evidence))
     for where, task_id, history in histories_seen(evidence):
         if history.completion.value is not None:
             yield where, (task_id, history.completion.value[1])
@@ -180,7 +182,7 @@ def reads_show_what_was_done(evidence: Evidence) -> Finding:
                     continue
                 if not _shows(rows.get(task_id), what):
                     broken.append(f"{task_id.hex()} lacks {what}: {operation}")
-    for lacking in chain(reads_of_settings(evidence), reads_of_tasks(evidence)):
+    for lacking in chain(reads_of_settings(evidence), reads_of_tasks(evidence), reads_of_checkpoints(evidence)):
         count += 1
         broken += [lacking] if lacking else []
     return judge("A3 reads show what was acknowledged before", count, broken)
@@ -223,6 +225,9 @@ def _shows(row: m.TaskRow | None, what: object) -> bool:
         return len(row.body) > 0
     if isinstance(what, Entry):
         return what in entries_in(row)
+    if isinstance(what, Mark):
+        mark = mark_in(row)
+        return mark is not None and mark.rank >= what.rank
     if isinstance(what, bytes):
         return any(body == what or gives_way(what, body) for body in row.body.unpack())
     if what == "cancelled":

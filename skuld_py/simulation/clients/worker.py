@@ -20,6 +20,8 @@ from skuld_py.simulation.clients.client import REPEATS_MAX, Client, Then
 from skuld_py.simulation.history import Hold, Operation, Status
 from skuld_py.simulation.options import Options
 
+LATE_SEQ = 9
+"""Of a holder's word that comes when its lease is over; rounds of renewals are fewer."""
 Fate = Callable[[Sequence[Hold], int], None]
 
 
@@ -90,8 +92,15 @@ class Worker:
             return
         for hold in holds[:2]:
             entry = pack([f"{hold.token} {seq}".encode(), b"more"][: 1 + seq % 2])
-            self._client.ask(lambda request, hold=hold, entry=entry: m.Append(  # type: ignore[misc]
-                request, 0, hold.task, hold.token, 2 * seq, entry, proofs=hold.proof), lambda operation: None)
+            marks = [f"{hold.token} at {seq}".encode()] if hold.token % 4 else []
+            self._client.ask(lambda request, hold=hold, entry=entry, marks=marks: m.Append(  # type: ignore[misc]
+                request, self._w(hold), hold.task, hold.token, 2 * seq, entry, proofs=hold.proof,
+                number=seq if marks else 0, at_ms=self._client.wall_ms() if marks else 0, checkpoint=pack(marks)),
+                lambda operation: None)
+
+    def _w(self, hold: Hold) -> int:
+        """Now and then fewer copies are asked for than a checkpoint is given."""
+        return self._options.w_min if hold.token % 4 == 1 else 0
 
     def _complete_in_time(self, holds: Sequence[Hold], lease_ms: int) -> None:
         self._log(holds, 0)
@@ -102,6 +111,7 @@ class Worker:
         delay_ms = self._left_ms(holds) + self._random.randint(0, 2 * lease_ms)
         if self._random.random() < 0.5:
             self._client.later(delay_ms, self._send_renewal, holds, lease_ms, lambda operation: None)
+        self._client.later(delay_ms, self._log, holds, LATE_SEQ)
         self._client.later(delay_ms, self.complete, holds, REPEATS_MAX)
 
     def complete(self, holds: Sequence[Hold], repeats: int) -> None:

@@ -19,6 +19,8 @@ from simulation.story import (
     lived,
     log_key,
     record,
+    record_of,
+    slot,
     stored,
 )
 from skuld_py.model import messages as m
@@ -189,6 +191,8 @@ CASES: Cases = {
             "a release by who was never granted the claim is there": (
                 lambda: ended(RELEASED).claim().tell(lambda request: m.Conclude(
                     request, RELEASED, 0, TASK, pack_u64([TOKEN])), FORGED), "n1"),
+            "a checkpoint is there": (
+                lambda: Story().mark(1, answer=REFUSED).store("log", slot(), record_of(TOKEN, 1)), "n1"),
             "open too long": (lambda: Story().know(patience_ms=500, end_ms=1_600).ask(99), "c#99"),
             "answered too late": (
                 lambda: Story().know(patience_ms=500).tell(m.Describe, UNSURE, 10, 1_511, "late"), "late#1"),
@@ -227,6 +231,12 @@ CASES: Cases = {
             "no entry": (lambda: Story().append().read(20, entries=((TOKEN, 2, b"entry"),)), "c2#2"),
             "other entry": (lambda: Story().append().read(20, entries=((TOKEN, 3, b"x"),)), "c2#2"),
             "no claim": (lambda: Story().claim().read(20, history=record(TOKEN + 1)), "c2#2"),
+            "no checkpoint": (lambda: Story().mark(1).read(20), "c2#2"),
+            "an older checkpoint": (
+                lambda: Story().mark(1).read(20, entries=((0, 0, record_of(TOKEN, 0)),)), "c2#2"),
+            "a checkpoint that was seen": (
+                lambda: Story().read(10, entries=((0, 0, record_of(NEWER, 0)),))
+                .read(20, entries=((0, 0, record_of(TOKEN, 9)),)), "lacks checkpoint"),
             "no second entry": (
                 lambda: Story().append().append(seq=4, at_ms=15).read(20, entries=((TOKEN, 3, b"entry"),)),
                 "c3#3"),
