@@ -82,7 +82,8 @@ class Task:
     it is blocked: those of them that it still waits for, and those of its key whose turn it is. ``made_ms``: when
     it was asked for, if it has a unique name. ``seq``: how many facts this view shows (claims and how they ended,
     log entries, a completion); it never falls. ``attempts``: how many have failed or lapsed since it was last
-    revived; that of its newest claim counts once it has failed, or another one was granted.
+    revived; that of its newest claim counts once it has failed, or another one was granted. ``outputs``: what the
+    completion says it wrote, each a ``calls.outputs.Written``.
     """
 
     id: bytes
@@ -107,6 +108,7 @@ class Task:
     blocked_by: tuple[TaskId, ...] = ()
     made_ms: int = 0
     attempts: int = attrs.field(default=0, eq=False)
+    outputs: tuple[Any, ...] = ()
 
     @property
     def enqueued_ms(self) -> int:

@@ -115,8 +115,8 @@ def test_any_bytes_are_a_result_that_can_be_stored_again(stored: bytes) -> None:
 @pytest.mark.parametrize(("value", "code", "words"), [
     (object(), "bad_result", "is a object"), ([lambda: None], "bad_result", "is a function"),
     ({"a": {1, 2, object}}, "bad_result", "is a type"), ("\ud800", "bad_result", "surrogates"),
-    (b"x" * (DEFAULT_LIMITS.entry_bytes + 1), "result_too_large", "return its path"),
-    ("x" * DEFAULT_LIMITS.entry_bytes, "result_too_large", "return its path")],
+    (b"x" * (DEFAULT_LIMITS.entry_bytes + 1), "result_too_large", "reference"),
+    ("x" * DEFAULT_LIMITS.entry_bytes, "result_too_large", "reference")],
     ids=["object", "function", "class", "half a character", "bytes", "text"])
 def test_what_cannot_be_stored_is_refused_by_name(value: object, code: str, words: str) -> None:
     with pytest.raises(Refused, match=words) as refused:
