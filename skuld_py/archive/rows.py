@@ -8,7 +8,8 @@ search for an id looks into one day.
 is one that Spark takes for something else, above all for null; so a name that does not fit is refused here.
 
 A result is text, JSON or bytes, as ``result_type`` says, so that SQL can read it; null in files of older releases,
-whose results have no type.
+whose results have no type. What it wrote is JSON, as in its completion (``calls.outputs``); null where that is
+nothing.
 
 Rejected: times as timestamps, which Spark reads in the session's time zone; a row for each claim, which makes many
 rows of an atomic one.
@@ -22,6 +23,7 @@ from typing import Any
 
 import attrs
 
+from skuld_py.calls.outputs import packed, unpacked
 from skuld_py.calls.results import joined, parted
 from skuld_py.model.body import Retry
 from skuld_py.model.ids import from_text, time_of, to_text
@@ -41,7 +43,7 @@ COLUMNS = {
     "error": "binary", "headers": "map<string, string>", "claims": f"array<{_CLAIM}>", "logs": f"array<{_LOG}>",
     "completed_ms": "bigint", "completed_token": "bigint", "cancelled_ms": "bigint", "not_before_ms": "bigint",
     "expires_ms": "bigint", "due_ms": "bigint", "retry": _RETRY, "deps": "array<string>", "seq": "bigint",
-    "result_type": "string",
+    "result_type": "string", "outputs": "string",
 }
 """What a file of the archive has, with Spark's types. New ones go to the end: older files show null there."""
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
@@ -63,7 +65,8 @@ def row_of(task: Task) -> Row:
             task.death, task.enqueued_ms, ended_ms(task), attempts_of(task), task.payload, result, task.error,
             dict(task.headers), [_claim_row(claim) for claim in task.claims], logs, task.completed_ms,
             task.completed_token, task.cancelled_ms, task.not_before_ms, task.expires_ms, task.due_ms,
-            attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq, result_type)
+            attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq, result_type,
+            packed(task.outputs, with_files=True).decode() if task.outputs else None)
 
 
 def task_of(row: Mapping[str, Any]) -> Task:
@@ -77,7 +80,8 @@ def task_of(row: Mapping[str, Any]) -> Task:
                 Retry(*row["retry"]), dict(row["headers"]), row["cancelled_ms"],
                 joined(row["result_type"], _bytes(row["result"])), _bytes(row["error"]), row["state"],
                 row["due_ms"], row["death"], row["seq"],
-                tuple(map(from_text, row["deps"])), made_ms=_made_ms(row))
+                tuple(map(from_text, row["deps"])), made_ms=_made_ms(row),
+                outputs=unpacked(row["outputs"].encode()) if row["outputs"] else ())
 
 
 def _made_ms(row: Mapping[str, Any]) -> int:

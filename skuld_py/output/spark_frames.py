@@ -53,7 +53,11 @@ def read_frame(spark: SparkSession, place: str, manifest: Manifest, format: str,
     if wanted is not None:
         reader = reader.schema(wanted)
     frame = reader.load([f"{uri_of(place)}/{file.path}" for file in manifest.files])
-    return frame if known is None or schema is not None else frame.select(*(f"`{name}`" for name in known.names))
+    return frame if known is None or schema is not None else frame.select(*(_quoted(name) for name in known.names))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def read_output(spark: SparkSession, task: Task | bytes | str, name: str | None = None, *,

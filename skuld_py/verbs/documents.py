@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 from typing_extensions import TypedDict
 
 from skuld_py.verbs.options import STATES
+from skuld_py.verbs.outputs import OutputDocument, outputs
 from skuld_py.verbs.schemas import (
     CallText,
     Function,
@@ -197,6 +198,7 @@ class TaskDocument(TypedDict):
     result_base64: NotRequired[str | None]
     error: NotRequired[Text]
     error_base64: NotRequired[str | None]
+    outputs: NotRequired[list[OutputDocument]]
     seq: NotRequired[int]
     claims: list[ClaimDocument]
 
@@ -433,7 +435,7 @@ def id_text(task_id: bytes) -> str:
 
 def task(view: Task, *, has_logs: bool) -> TaskDocument:
     """A task; without logs, results and errors where they were not read."""
-    read = {"seq": view.seq, **_result_of(view.result), **fields_of("error", view.error)}
+    read = {"seq": view.seq, **_result_of(view.result), **fields_of("error", view.error), "outputs": outputs(view)}
     return cast(TaskDocument, {
         "id": id_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
         "enqueued_ms": view.enqueued_ms, **call_of(view.payload),

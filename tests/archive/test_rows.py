@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 
 import attrs
@@ -19,6 +20,7 @@ from skuld_py.archive.rows import (
     size_of,
     task_of,
 )
+from skuld_py.calls.outputs import OutputFile, Written
 from skuld_py.errors import Refused
 from skuld_py.model.task import Task
 
@@ -42,6 +44,16 @@ def test_a_result_is_archived_so_that_sql_can_read_it(result: object, kind: str 
     assert task_of(row).result == result
 
 
+def test_what_a_task_wrote_is_archived_with_it() -> None:
+    written = Written("census", "/data/census", "csv", 1, 4, None, "0" * 64, (OutputFile("part.csv", 4),))
+    task = attrs.evolve(plain(1), result=3, outputs=(written,))
+    row = dict(zip(COLUMNS, row_of(task), strict=True))
+
+    assert json.loads(row["outputs"])[0]["path"] == "/data/census"
+    assert task_of(row) == task
+    assert task_of(row | {"outputs": None}).outputs == (), "of an older release"
+
+
 @pytest.mark.parametrize("stored", [b"33", b'{"rows":3}', "Zürich".encode()])
 def test_a_result_that_an_older_release_archived_is_bytes(stored: bytes) -> None:
     row = dict(zip(COLUMNS, row_of(plain(1)), strict=True)) | {"result": stored, "result_type": None}
@@ -60,7 +72,7 @@ def test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id() -> Non
 def test_every_field_of_a_task_is_in_its_row() -> None:
     """What a task gets anew must get into the archive: this fails until ``task_of`` knows it. One that has ended
     is ``blocked_by`` nothing."""
-    assert len([field for field in attrs.fields(Task) if field.eq]) == 21
+    assert len([field for field in attrs.fields(Task) if field.eq]) == 22
 
 
 @pytest.mark.parametrize("queue", ["", "__HIVE_DEFAULT_PARTITION__", "a/b", "a=b", "a%3Db", "a b"])
