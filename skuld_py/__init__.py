@@ -42,6 +42,7 @@ _PUBLIC = {
     "read_output": "skuld_py.output.spark_frames",
     "read_reference": "skuld_py.output.reading",
     "sweep_output": "skuld_py.output.sweeping",
+    "write_jdbc": "skuld_py.output.spark_jdbc",
     "SkuldError": "skuld_py.errors",
     "Refused": "skuld_py.errors",
     "Fenced": "skuld_py.errors",
@@ -51,7 +52,7 @@ _PUBLIC = {
 __all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Output", "OutputFile", "Reference",
            "Refused", "Retry", "Schedule", "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain",
            "__version__", "add_middleware", "call", "output_files", "read_output", "read_reference", "register",
-           "sweep_output", "task", "using"]
+           "sweep_output", "task", "using", "write_jdbc"]
 
 if TYPE_CHECKING:
     from skuld_py.calls.outputs import OutputFile, Reference
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from skuld_py.output.output import Output
     from skuld_py.output.reading import output_files, read_reference
     from skuld_py.output.spark_frames import read_output
+    from skuld_py.output.spark_jdbc import write_jdbc
     from skuld_py.output.sweeping import sweep_output
     from skuld_py.worker.context import TaskContext
     from skuld_py.worker.directives import Dead, Snooze
