@@ -72,9 +72,9 @@ def encode_result(value: Any) -> Stored:
         return value
     if type(value) is Carrying:
         content = encoded(value.value)
-        stored = _with_outputs(value.outputs, content, with_files=True)
-        if len(stored) > DEFAULT_LIMITS.entry_bytes:
-            stored = _with_outputs(value.outputs, content, with_files=False)
+        whole = _with_outputs(value.outputs, content, with_files=True)
+        is_fit = len(whole) <= DEFAULT_LIMITS.entry_bytes
+        stored = whole if is_fit else _with_outputs(value.outputs, content, with_files=False)
     else:
         stored = encoded(value)
     if len(stored) > DEFAULT_LIMITS.entry_bytes:
@@ -147,10 +147,8 @@ def decode_outputs(stored: bytes | None) -> tuple[Written, ...]:
 
 
 def _split(content: bytes) -> tuple[tuple[Written, ...], bytes]:
-    """Outputs, and the stored value behind them."""
+    """Outputs, and the stored value behind them; an error when they are cut short, for that is no JSON."""
     end = _LENGTH + int.from_bytes(content[:_LENGTH], "big")
-    if len(content) < max(end, _LENGTH):
-        raise ValueError("it is cut short")
     value = content[end:]
     if value.startswith(MARK + OUTPUTS):
         raise ValueError("outputs of outputs")

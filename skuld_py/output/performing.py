@@ -99,7 +99,7 @@ class Performer:
                 return not is_sealed and self._store.idle_s(place) > self._idle_s
             case protocol.Delete(task, token):
                 _log.info("deleting the output of claim %d of task %s below %s", token, task, self._path)
-                return self._store.delete(claim_place(self._path, task, token))
+                return self._store.remove(claim_place(self._path, task, token))
 
     def _claims(self) -> list[tuple[str, list[int]]]:
         """Directories whose names are an id and a token; others are not ours."""

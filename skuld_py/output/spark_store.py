@@ -117,7 +117,7 @@ class HadoopStore:
         self._remove_if_empty(source.rpartition("/")[0])
         return True
 
-    def delete(self, place: str) -> bool:
+    def remove(self, place: str) -> bool:
         """Delete a directory."""
         was_there = bool(self._fs.delete(self._path(place), True))
         self._remove_if_empty(place.rpartition("/")[0])

@@ -52,7 +52,7 @@ class Store(Protocol):
     def move(self, source: str, target: str) -> bool:
         """Rename a directory, unless the target is there, the source is not, or it is not allowed."""
 
-    def delete(self, place: str) -> bool:
+    def remove(self, place: str) -> bool:
         """Delete a directory, and the one around it if that is empty then; whether it was there."""
 
     def idle_s(self, place: str) -> float:
@@ -125,7 +125,7 @@ class LocalStore:
         _remove_if_empty(os.path.dirname(source))
         return True
 
-    def delete(self, place: str) -> bool:
+    def remove(self, place: str) -> bool:
         """Delete a directory; others may do the same at once."""
         was_there = os.path.isdir(place)
         shutil.rmtree(place, ignore_errors=True)

@@ -52,6 +52,7 @@ from mutants import (
     observation,
     operators,
     options,
+    outputs,
     parking,
     peers,
     plain,
@@ -87,7 +88,7 @@ LISTED: tuple[Mutant, ...] = (*elections.MUTANTS, *grants.MUTANTS, *records.MUTA
                                *installs.MUTANTS, *observation.MUTANTS, *operators.MUTANTS,
                                *gateways.MUTANTS, *commands.MUTANTS, *timings.MUTANTS, *roles.MUTANTS,
                                *sealing.MUTANTS, *sources.MUTANTS, *workers.MUTANTS, *calls.MUTANTS,
-                               *plain.MUTANTS, *workflows.MUTANTS)
+                               *plain.MUTANTS, *workflows.MUTANTS, *outputs.MUTANTS)
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 
