@@ -1,4 +1,7 @@
-"""What tasks wrote, as documents and in words."""
+"""What tasks wrote, as documents and in words, for ``get`` and the gateway.
+
+The files are not listed: a document would have ten thousand. ``skuld_py.output_files`` gives them.
+"""
 
 from __future__ import annotations
 
