@@ -83,7 +83,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            value = self.context.outputs.sealed(value)\n", "", "W3", WORKER, seeds=0),
     mutant("unsealed-by-the-loop", "an async function's files are in no completion", "Run._await",
            "            if self.context.outputs.every:\n", "            if False:\n", "W3", WORKER, seeds=0),
-    mutant("outputs-unarchived", "the archive forgets what a task wrote", "rows.row_of",
+    mutant("outputs-unarchived", "the archive forgets what a task wrote", "archive.rows.row_of",
            "packed(task.outputs, with_files=True).decode() if task.outputs else None", "None", "W3",
            "tests/archive/test_rows.py::test_what_a_task_wrote_is_archived_with_it", seeds=0),
     mutant("outputs-unshown", "nobody is shown what a task wrote", "outputs.outputs",
