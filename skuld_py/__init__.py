@@ -5,7 +5,7 @@ events); ``partition`` (one partition: data, copies, elections); ``cluster`` (th
 ``node`` (one process as one machine, ``Node.step(now_ms, event)``); ``wire`` (bytes and messages); ``runtime``
 (the loop and its adapters: ZeroMQ, LMDB, ZooKeeper); ``calls`` (what tasks and results hold). Users import
 ``client`` and ``worker`` through this module.
-``datasource`` is the queue as Spark's tables and streams.
+``output`` is what tasks write and when it is visible. ``datasource`` is the queue as Spark's tables and streams.
 ``verbs`` are what a client can do, told once for ``gateway`` (HTTP) and ``cli``; ``archive`` keeps ended tasks.
 ``embedded`` runs Java and ZooKeeper on one machine, for ``demo`` and others. ``simulation`` runs whole clusters in
 virtual time, and is no part of a wheel; ``testing`` is a cluster of one node in memory, for users' own tests.
@@ -36,17 +36,27 @@ _PUBLIC = {
     "add_middleware": "skuld_py.worker.middleware",
     "TaskContext": "skuld_py.worker.context",
     "WorkerStatus": "skuld_py.client.attending",
+    "Output": "skuld_py.output.output",
+    "OutputFile": "skuld_py.calls.outputs",
+    "Reference": "skuld_py.calls.outputs",
+    "output_files": "skuld_py.output.reading",
+    "read_output": "skuld_py.output.spark_frames",
+    "read_reference": "skuld_py.output.reading",
+    "sweep_output": "skuld_py.output.sweeping",
+    "write_jdbc": "skuld_py.output.spark_jdbc",
     "SkuldError": "skuld_py.errors",
     "Refused": "skuld_py.errors",
     "Fenced": "skuld_py.errors",
     "Uncertain": "skuld_py.errors",
 }
 
-__all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Refused", "Retry", "Schedule",
-           "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain", "WorkerStatus", "__version__",
-           "add_middleware", "call", "register", "task", "using"]
+__all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Output", "OutputFile",
+           "Reference", "Refused", "Retry", "Schedule", "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain",
+           "WorkerStatus", "__version__", "add_middleware", "call", "output_files", "read_output", "read_reference",
+           "register", "sweep_output", "task", "using", "write_jdbc"]
 
 if TYPE_CHECKING:
+    from skuld_py.calls.outputs import OutputFile, Reference
     from skuld_py.calls.payloads import call
     from skuld_py.client.async_client import AsyncClient
     from skuld_py.client.attending import WorkerStatus
@@ -58,6 +68,11 @@ if TYPE_CHECKING:
     from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
     from skuld_py.model.ids import TaskId
     from skuld_py.model.task import Task
+    from skuld_py.output.output import Output
+    from skuld_py.output.reading import output_files, read_reference
+    from skuld_py.output.spark_frames import read_output
+    from skuld_py.output.spark_jdbc import write_jdbc
+    from skuld_py.output.sweeping import sweep_output
     from skuld_py.worker.context import TaskContext
     from skuld_py.worker.directives import Dead, Snooze
     from skuld_py.worker.middleware import Middleware, add_middleware

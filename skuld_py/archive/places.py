@@ -12,7 +12,6 @@ would wipe what the others have under way.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from skuld_py.embedded import process
 from skuld_py.errors import Refused
+from skuld_py.output.store import sync, sync_tree
 
 WRITING = ".writing"
 PATTERN_CHARACTERS = "* ? [ ] { } \\"
@@ -122,20 +122,3 @@ def check_archive(root: str) -> str:
         raise Refused("not_an_archive", f"root: {path} holds no archive yet; 'skuld archive {root}' fills it",
                       root=root)
     return uri_of(path)
-
-
-def sync_tree(top: Path) -> None:
-    """Sync every file below a directory, and every directory, itself included."""
-    for directory, _, names in os.walk(top, topdown=False):
-        for name in names:
-            sync(Path(directory, name))
-        sync(Path(directory))
-
-
-def sync(path: Path) -> None:
-    """Sync what a file holds, or which names a directory has."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

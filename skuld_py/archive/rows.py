@@ -8,7 +8,8 @@ search for an id looks into one day.
 is one that Spark takes for something else, above all for null; so a name that does not fit is refused here.
 
 A result is text, JSON or bytes, as ``result_type`` says, so that SQL can read it; null in files of older releases,
-whose results have no type. A checkpoint is as it was stored (``calls.results``).
+whose results have no type. A checkpoint is as it was stored (``calls.results``). What a task wrote is JSON, as in
+its completion (``calls.outputs``); null where that is nothing.
 
 Rejected: times as timestamps, which Spark reads in the session's time zone; a row for each claim, which makes many
 rows of an atomic one.
@@ -22,6 +23,7 @@ from typing import Any
 
 import attrs
 
+from skuld_py.calls.outputs import packed, unpacked
 from skuld_py.calls.results import decode_result, joined, parted
 from skuld_py.model.body import Retry
 from skuld_py.model.checkpoint import Checkpoint
@@ -43,7 +45,7 @@ COLUMNS = {
     "error": "binary", "headers": "map<string, string>", "claims": f"array<{_CLAIM}>", "logs": f"array<{_LOG}>",
     "completed_ms": "bigint", "completed_token": "bigint", "cancelled_ms": "bigint", "not_before_ms": "bigint",
     "expires_ms": "bigint", "due_ms": "bigint", "retry": _RETRY, "deps": "array<string>", "seq": "bigint",
-    "result_type": "string", "checkpoint": _CHECKPOINT,
+    "result_type": "string", "checkpoint": _CHECKPOINT, "outputs": "string",
 }
 """What a file of the archive has, with Spark's types. New ones go to the end: older files show null there."""
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
@@ -66,7 +68,8 @@ def row_of(task: Task) -> Row:
             dict(task.headers), [_claim_row(claim) for claim in task.claims], logs, task.completed_ms,
             task.completed_token, task.cancelled_ms, task.not_before_ms, task.expires_ms, task.due_ms,
             attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq, result_type,
-            _checkpoint_row(task.checkpoint))
+            _checkpoint_row(task.checkpoint),
+            packed(task.outputs, with_files=True).decode() if task.outputs else None)
 
 
 def task_of(row: Mapping[str, Any]) -> Task:
@@ -81,7 +84,8 @@ def task_of(row: Mapping[str, Any]) -> Task:
                 joined(row["result_type"], _bytes(row["result"])), _bytes(row["error"]), row["state"],
                 row["due_ms"], row["death"], row["seq"],
                 tuple(map(from_text, row["deps"])), made_ms=_made_ms(row),
-                checkpoint=_checkpoint_of(row["checkpoint"]))
+                checkpoint=_checkpoint_of(row["checkpoint"]),
+                outputs=unpacked(row["outputs"].encode()) if row["outputs"] else ())
 
 
 def _made_ms(row: Mapping[str, Any]) -> int:

@@ -3,18 +3,21 @@
 A stored result says what it is. Three bytes stand in front of it: ``C1 01`` and a letter.
 
     t   text, in UTF-8            b   bytes            j   any other value, as JSON in UTF-8
+    o   outputs of the task, and a value: four bytes say how long the outputs are, in JSON (``calls.outputs``);
+        behind them stands the value, stored as any other
 
 ``None`` is stored as no result at all. Bytes are stored bare, unless they are none or begin as a tagged result
 does. So a result without a tag is bytes, which is what plain clients and older releases gave: what these workers
 stored of text and of other values is read as bytes, as it always was. C1 never stands in UTF-8, hence no text and
-no JSON of theirs is taken for a tagged result.
+no JSON of theirs is taken for a tagged result. A reader that does not know ``o`` shows these results as bytes.
 
 JSON holds more than JSON knows by objects of one key: ``{"$datetime": "2026-11-20T08:00:00+00:00"}``, and so
 ``$date``, ``$time``, ``$timedelta`` (days, seconds, microseconds), ``$uuid``, ``$decimal``, ``$bytes`` (base64),
-``$float`` (nan, inf, -inf), ``$tuple``, ``$set``, ``$frozenset``, and ``$dict`` (pairs) for a dict whose keys are
-not all text, or which looks like one of these. Dataclasses, attrs classes and pydantic models are stored as dicts
-of their fields, members of Enums as their values, and subclasses of plain types as these: their classes are the
-worker's, and a reader need not have them (``shapes`` makes them again where it is asked to).
+``$float`` (nan, inf, -inf), ``$reference`` (a value in a file), ``$tuple``, ``$set``, ``$frozenset``, and
+``$dict`` (pairs) for a dict whose keys are not all text, or which looks like one of these. Dataclasses, attrs
+classes and pydantic models are stored as dicts of their fields, members of Enums as their values, and subclasses
+of plain types as these: their classes are the worker's, and a reader need not have them (``shapes`` makes them
+again where it is asked to).
 
 Invariants: ``decode_result(encode_result(x)) == x`` for all kinds named above, of the same types. Reading is
 total: bytes that look tagged and are not well-formed are bytes; and what was read can be stored again.
@@ -34,16 +37,20 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import attrs
+
+from skuld_py.calls.outputs import Reference, Written, packed, reference_fields, reference_of, unpacked
 from skuld_py.calls.plain import Writer
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 
 MARK = b"\xc1\x01"
-TEXT, BYTES, JSON = b"t", b"b", b"j"
+TEXT, BYTES, JSON, OUTPUTS = b"t", b"b", b"j", b"o"
 WORDS = {"text": TEXT, "bytes": BYTES, "json": JSON}
 """What the archive calls them."""
 DEPTH_MAX = 100
 _HEAD = len(MARK) + 1
+_LENGTH = 4
 _BASES = (bool, int, float, str, bytes, list, tuple, dict, set, frozenset)
 
 
@@ -51,19 +58,43 @@ class Stored(bytes):
     """A result as it is stored: made once, where it can be refused, and not again."""
 
 
+@attrs.frozen
+class Carrying:
+    """What a function returned, and what it wrote."""
+
+    value: Any
+    outputs: tuple[Written, ...]
+
+
 def encode_result(value: Any) -> Stored:
     """What is stored of a value; empty for None. ``Refused`` when it is no value that can be, or too large."""
     if type(value) is Stored:
         return value
-    if type(value) is bytes and value and not value.startswith(MARK):
-        stored = Stored(value)
+    if type(value) is Carrying:
+        content = encoded(value.value)
+        whole = _with_outputs(value.outputs, content, with_files=True)
+        is_fit = len(whole) <= DEFAULT_LIMITS.entry_bytes
+        stored = whole if is_fit else _with_outputs(value.outputs, content, with_files=False)
     else:
-        word, content = parted(value)
-        stored = Stored(b"" if word is None else MARK + WORDS[word] + content)
+        stored = encoded(value)
     if len(stored) > DEFAULT_LIMITS.entry_bytes:
         raise Refused("result_too_large", f"a result of {len(stored)} bytes; the limit is"
-                      f" {DEFAULT_LIMITS.entry_bytes}. Write the data elsewhere and return its path")
+                      f" {DEFAULT_LIMITS.entry_bytes}. Write the data below context.output(PATH), or return"
+                      " context.output(PATH).reference(VALUE)")
     return stored
+
+
+def encoded(value: Any) -> Stored:
+    """The same, of any size."""
+    if type(value) is bytes and value and not value.startswith(MARK):
+        return Stored(value)
+    word, content = parted(value)
+    return Stored(b"" if word is None else MARK + WORDS[word] + content)
+
+
+def _with_outputs(outputs: tuple[Written, ...], content: bytes, *, with_files: bool) -> Stored:
+    said = packed(outputs, with_files=with_files)
+    return Stored(MARK + OUTPUTS + len(said).to_bytes(_LENGTH, "big") + said + content)
 
 
 def parted(value: Any) -> tuple[str | None, bytes]:
@@ -98,9 +129,30 @@ def decode_result(stored: bytes | None) -> Any:
             return content.decode()
         if tag == JSON:
             return _value_of(json.loads(content, parse_constant=_no_constant), 0)
+        if tag == OUTPUTS:
+            return decode_result(_split(content)[1])
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError):
         return stored
     return content if tag == BYTES else stored
+
+
+def decode_outputs(stored: bytes | None) -> tuple[Written, ...]:
+    """What the completion with this result names; nothing for any other. Never an error."""
+    if not stored or bytes(stored[:_HEAD]) != MARK + OUTPUTS:
+        return ()
+    try:
+        return _split(bytes(stored[_HEAD:]))[0]
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return ()
+
+
+def _split(content: bytes) -> tuple[tuple[Written, ...], bytes]:
+    """Outputs, and the stored value behind them; an error when they are cut short, for that is no JSON."""
+    end = _LENGTH + int.from_bytes(content[:_LENGTH], "big")
+    value = content[end:]
+    if value.startswith(MARK + OUTPUTS):
+        raise ValueError("outputs of outputs")
+    return unpacked(content[_LENGTH:end]), value
 
 
 def shown(value: Any) -> tuple[str, bytes, Any]:
@@ -206,6 +258,7 @@ _WRITTEN: Mapping[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] 
     Decimal: ("decimal", str, Decimal),
     bytes: ("bytes", lambda data: base64.b64encode(data).decode(), _base64),
     float: ("float", str, float),
+    Reference: ("reference", reference_fields, reference_of),
 }
 _READ: Mapping[str, Callable[[Any], Any]] = {f"${name}": read for name, _, read in _WRITTEN.values()}
 _CONTAINERS: Mapping[str, Callable[[Any], Any]] = {"$tuple": tuple, "$set": set, "$frozenset": frozenset}
@@ -232,5 +285,7 @@ def jsonable(value: Any) -> Any:
             return value.total_seconds()
         case datetime() | date() | time():
             return value.isoformat()
+        case Reference():
+            return attrs.asdict(value)
         case _:
             return str(value)

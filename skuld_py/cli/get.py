@@ -115,9 +115,12 @@ def _options_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:
 
 def _outcomes_said(task: Task) -> Iterator[tuple[str, str]]:
     from skuld_py.cli import showing
+    from skuld_py.verbs.outputs import outputs_said
 
     if task.result is not None:
         yield "result", showing.result_shown(task.result, is_one_line=False)
+    for line in outputs_said(task):
+        yield "output", showing.harmless(line)
     if task.error is not None:
         yield "error", showing.shown(task.error, is_one_line=False)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from skuld_py.calls.payloads import check_name, function_of
-from skuld_py.calls.results import decode_result
+from skuld_py.calls.results import decode_outputs, decode_result
 from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, ask_either, stream, verb
 from skuld_py.client.preludes import Time, time_ms_of
@@ -187,7 +187,7 @@ def task_of(row: m.TaskRow, now_ms: int, aside: Aside = SILENCE) -> Task:
     entries = [LogEntry(token, seq, data) for token, seq, data in keys]
     seen = view(TaskId(row.id), row.body.unpack()[0], decode_history(row.history or None), entries, now_ms, aside)
     if seen.result is not None:
-        seen = attrs.evolve(seen, result=decode_result(seen.result))
+        seen = attrs.evolve(seen, result=decode_result(seen.result), outputs=decode_outputs(seen.result))
     if seen.checkpoint is not None:
         seen = attrs.evolve(seen, checkpoint=with_value(seen.checkpoint))
     return seen

@@ -4,9 +4,8 @@ Two versions of one class on a class path are "jar hell": which one is loaded de
 archives. Equal names with unequal checksums find it without running anything.
 
 This is an application as a user would write it: task functions, and ordinary PySpark. ``scan`` reads a group
-of archives and writes a table; ``report`` reads all tables. A table stands below a path that belongs to one
-claim alone, so two runs of one task never write to one place, and a reader trusts only the path that the
-result of the completing claim names.
+of archives and writes a table; ``report`` reads the tables of all these tasks. What is written goes through
+``context.output``: two runs of one task never write to one place, and what is read is what a completion names.
 
 A table has one row per archive (``entry`` is null; says whether the archive is damaged) and one per entry.
 ``count_independently`` counts the same things without Spark and without any code of the job, to check it.
@@ -16,19 +15,20 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import expr
 
 import skuld_py
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from skuld_py import TaskContext
 
@@ -93,27 +93,26 @@ class Summary:
 
 @skuld_py.task
 def scan(spark: SparkSession, context: TaskContext, paths: list[str], output: str) -> dict[str, Any]:
-    """Read the directories of these archives; the result says where the table is and what it holds."""
+    """Read the directories of these archives; the result says what the table holds."""
     context.progress(0, len(paths), "reading the archives' directories")
     partitions = min(len(paths), spark.sparkContext.defaultParallelism)
     rows = spark.sparkContext.parallelize(paths, partitions).flatMap(read_directory)
-    target = context.claim_path(output)
     counted = Observation()
     table = spark.createDataFrame(rows, SCHEMA, verifySchema=False).observe(counted, *_aggregates())
-    table.write.parquet(target)
+    context.output(output).write(table)
     context.progress(len(paths), len(paths), "written")
-    return {"path": target, **counted.get}
+    return counted.get
 
 
 @skuld_py.task
-def report(spark: SparkSession, context: TaskContext, paths: list[str], output: str) -> dict[str, Any]:
-    """Summarise the tables at these paths into one JSON file; the result says where it is."""
-    summary = summarise(spark, paths)
-    target = Path(context.claim_path(output))
-    context.check()
-    target.mkdir(parents=True)
-    (target / "report.json").write_text(summary.to_json())
-    return {"path": str(target / "report.json"), "conflicts": len(summary.conflicts)}
+def report(spark: SparkSession, context: TaskContext, scans: list[str], output: str) -> int:
+    """Summarise the tables of these tasks into one JSON file; gives how many conflicts it has."""
+    with skuld_py.Client() as client:
+        tables = [skuld_py.read_output(spark, scan, client=client) for scan in scans]
+    summary = summarise(reduce(DataFrame.unionByName, tables))
+    with context.output(output).open("report.json") as file:
+        file.write(summary.to_json().encode())
+    return len(summary.conflicts)
 
 
 def read_directory(path: str) -> Iterator[Row]:
@@ -139,9 +138,8 @@ def package_of(entry: str) -> str:
     return entry.rpartition("/")[0].replace("/", ".")
 
 
-def summarise(spark: SparkSession, paths: Sequence[str]) -> Summary:
-    """The census of the tables at these paths."""
-    table = spark.read.schema(SCHEMA).parquet(*paths)
+def summarise(table: DataFrame) -> Summary:
+    """The census of a table."""
     totals = table.agg(*_aggregates()).collect()[0]
     return Summary(Totals(**totals.asDict()), _biggest(table), _conflicts(table))
 

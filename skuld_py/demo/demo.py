@@ -27,6 +27,7 @@ from typing import Any
 
 import attrs
 
+import skuld_py
 from skuld_py.client.client import Client
 from skuld_py.demo import census, story
 from skuld_py.demo.readiness import what_is_missing
@@ -121,10 +122,11 @@ class _Demo:
             expected = census.count_independently(self._archives)
             screen.say(f"counted independently meanwhile: {expected.entries:,} entries")
             done = self._watch_scans(client, worker, scans, expected.entries)
-            tables = [_result(task)["path"] for task in done]
             screen.say("summarising all tables, as one more task")
-            reported = self._await(client, worker, client.enqueue(QUEUE, census.report.call(tables, output)))
-            summary = census.Summary.from_json(Path(_result(reported)["path"]).read_text())
+            call = census.report.call([str(scan) for scan in scans], str(self._directory / "report"))
+            reported = self._await(client, worker, client.enqueue(QUEUE, call))
+            written, = skuld_py.output_files(reported)
+            summary = census.Summary.from_json(Path(written.path).read_text())
             self._bring_back()
             leaders = {row.partition: row.leader for row in client.status().partitions}
         screen.say("all processes are stopped")
@@ -215,7 +217,7 @@ class _Demo:
         story.tell_conflicts(screen, summary, self._conflicts_file)
         is_equal = story.tell_totals(screen, summary.totals, expected)
         if self._is_kept:
-            screen.say(f"kept in {self._directory}: cluster/ (data and logs), tables/ (Parquet)")
+            screen.say(f"kept in {self._directory}: cluster/ (data and logs), tables/ (Parquet), report/")
         if is_equal:
             screen.good("Spark's census and the independent count agree")
             return 0

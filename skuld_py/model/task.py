@@ -84,7 +84,8 @@ class Task:
     it was asked for, if it has a unique name. ``seq``: how many facts this view shows (claims and how they ended,
     log entries, a completion); it never falls. ``attempts``: how many have failed or lapsed since it was last
     revived; that of its newest claim counts once it has failed, or another one was granted. ``checkpoint``: how
-    far the newest claim that said so has come; a list of tasks shows none.
+    far the newest claim that said so has come; a list of tasks shows none. ``outputs``: what the completion says
+    it wrote, each a ``calls.outputs.Written``.
     """
 
     id: bytes
@@ -110,6 +111,7 @@ class Task:
     made_ms: int = 0
     attempts: int = attrs.field(default=0, eq=False)
     checkpoint: Checkpoint | None = None
+    outputs: tuple[Any, ...] = ()
 
     @property
     def enqueued_ms(self) -> int:

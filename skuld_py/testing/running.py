@@ -22,6 +22,7 @@ import attrs
 from skuld_py.client.claims import Claim
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.ids import TaskId
+from skuld_py.output.sweeping import publish_now
 from skuld_py.worker.assignment import Work, assigned
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, ended_by, ended_with, refused
@@ -98,6 +99,7 @@ def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares
     ending: Ending
     try:
         value = _called(work, context, spark, middleware)
+        carried = context.outputs.sealed(value)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
@@ -106,12 +108,13 @@ def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares
         ran = attrs.evolve(ran, error=None if is_snoozed else error,
                            snoozed_s=ending.delay_ms / 1000 if isinstance(ending, Snoozed) else None)
     else:
-        ending = ended_with(value)
+        ending = ended_with(carried)
         ran = attrs.evolve(ran, value=value) if isinstance(ending, Returned) else attrs.evolve(
             ran, error=Refused("bad_result", ending.words))
     _write(client, claim, context)
     if isinstance(ending, Returned):
         client.complete(claim, ending.result)
+        publish_now(str(claim.id), context.outputs, client)
     return attrs.evolve(ran, is_final=isinstance(ending, Failed) and ending.is_final), ending
 
 

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from skuld_py.verbs.contents import CheckpointDocument, checkpoint_of, fields_of, value_of
 from skuld_py.verbs.options import STATES
+from skuld_py.verbs.outputs import OutputDocument, outputs
 from skuld_py.verbs.schemas import (
     CallText,
     Function,
@@ -198,6 +199,7 @@ class TaskDocument(TypedDict):
     error: NotRequired[Text]
     error_base64: NotRequired[str | None]
     checkpoint: NotRequired[CheckpointDocument | None]
+    outputs: NotRequired[list[OutputDocument]]
     seq: NotRequired[int]
     claims: list[ClaimDocument]
 
@@ -414,7 +416,7 @@ def id_text(task_id: bytes) -> str:
 def task(view: Task, *, has_logs: bool) -> TaskDocument:
     """A task; without logs, results and errors where they were not read."""
     read = {"seq": view.seq, "checkpoint": checkpoint_of(view.checkpoint), **value_of(view.result),
-            **fields_of("error", view.error)}
+            **fields_of("error", view.error), "outputs": outputs(view)}
     return cast(TaskDocument, {
         "id": id_text(view.id), "queue": view.queue, "priority": view.priority, "state": view.state,
         "enqueued_ms": view.enqueued_ms, **call_of(view.payload),

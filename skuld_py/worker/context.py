@@ -31,6 +31,8 @@ from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView, Task
 from skuld_py.model.tracing import TRACEPARENT, is_traceparent
+from skuld_py.output.output import Output, Outputs
+from skuld_py.output.performing import store_of
 from skuld_py.worker.journal import Journal, Words, decode_entry
 
 JOIN_STEP_S = 0.5
@@ -77,6 +79,7 @@ class TaskContext:
         self._lost: str | None = None
         self._has_marked = False
         self._resumed: Any = _UNREAD
+        self.outputs = Outputs(task_id, token, self.check, store_of)
 
     @property
     def name(self) -> str:
@@ -115,6 +118,12 @@ class TaskContext:
     def claim_path(self, base: str) -> str:
         """``BASE/ID/TOKEN``: a place no other claim writes to. Readers trust the completing token's alone."""
         return f"{base.rstrip('/')}/{self.id}/{self.token}"
+
+    def output(self, path: str, name: str = "") -> Output:
+        """A place below a path that no other claim writes to. What is written there becomes visible, as
+        ``PATH/task=ID``, when the task is completed, or never; ``skuld_py.read_output`` reads it. ``name``: what
+        readers call it, the last part of the path without one. Once the function has returned it is sealed."""
+        return self.outputs.open(path, name)
 
     def spawn(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
         """Call the function in a thread of its own, as this task: its Spark jobs are the task's, they show in its

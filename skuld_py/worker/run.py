@@ -211,6 +211,7 @@ class Run:
             else:
                 value = body(None, self.context, *work.call.args, **work.call.kwargs)
                 self.context.join()
+            value = self.context.outputs.sealed(value)
         except ClaimLost:
             return Stopped()
         except BaseException as error:  # also SystemExit: a task does not end the worker
@@ -230,6 +231,8 @@ class Run:
             value = await _body(made)(None, self.context, *made.call.args, **made.call.kwargs)
             if not self.context.is_joined:
                 await asyncio.to_thread(self.context.join)
+            if self.context.outputs.every:
+                value = await asyncio.to_thread(self.context.outputs.sealed, value)
             ending = ended_with(value)
         except (asyncio.CancelledError, ClaimLost) as error:
             ending = Stopped() if self.fate is not None else ended_by(error, work.traits)

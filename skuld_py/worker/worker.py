@@ -38,6 +38,7 @@ from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.task import Task
+from skuld_py.output.sweeping import Publisher
 from skuld_py.worker.ahead import PATIENCE_S, Ahead
 from skuld_py.worker.assignment import Assignment
 from skuld_py.worker.attendance import Attendance
@@ -106,6 +107,7 @@ class Worker:
                                 on_error=partial(self._post, self._on_claim_error),
                                 on_end=partial(self._post, self._on_claimer_end))
         self._scribe = Scribe(writing, partial(self._post, self._on_done))
+        self._publisher = Publisher(self._reading)
         self._renewer = Renewer(list(nodes), lease_s, renewer_log, stall_s=stall_s,
                                 on_lost=partial(self._post, self._on_lost),
                                 on_extended=partial(self._post, self._on_extended),
@@ -200,6 +202,7 @@ class Worker:
         self._attendance.close()
         self._ignition.close()
         self._heart.close()
+        self._publisher.close(STOP_S)
         is_starting = not self._ignition.is_ready and self._signals > 1  # it dies with this process
         if self._ignition.was_asked and not is_starting:
             self._engine.stop(grace_s=0 if self._running or self._signals > 1 else STOP_S)
@@ -414,6 +417,8 @@ class Worker:
         self.counts.ended[what] = self.counts.ended.get(what, 0) + len(runs)
         self._renewer.drop([run.key for run in runs])
         self._has_room = True
+        if what == "completed":
+            self._publisher.publish([(str(run.claim.id), run.context.outputs) for run in runs])
         for run in runs:
             self._writing.pop(run.key, None)
             if what not in ("released", "failed", "died"):

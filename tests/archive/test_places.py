@@ -52,18 +52,6 @@ def test_a_batch_is_synced_whole_then_renamed_and_that_is_synced(
     assert (root / "batch=b1" / "queue=q" / "day=2026-11-22" / "part-0.parquet").exists()
 
 
-def test_children_are_synced_before_the_directories_that_name_them(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[Path] = []
-    monkeypatch.setattr(places, "sync", synced.append)
-    write(places.uri_of(tmp_path / "t"))
-
-    places.sync_tree(tmp_path / "t")
-
-    assert all(synced.index(path) < synced.index(path.parent) for path in synced if path != tmp_path / "t")
-    assert synced[-1] == tmp_path / "t"
-
-
 def test_one_archiver_at_a_time_and_what_it_left_unfinished_is_wiped(tmp_path: Path) -> None:
     place = LocalPlace(tmp_path)
     with place.held():

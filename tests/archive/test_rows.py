@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 
 import attrs
@@ -19,6 +20,7 @@ from skuld_py.archive.rows import (
     size_of,
     task_of,
 )
+from skuld_py.calls.outputs import OutputFile, Written
 from skuld_py.errors import Refused
 from skuld_py.model.task import Task
 
@@ -40,6 +42,16 @@ def test_a_result_is_archived_so_that_sql_can_read_it(result: object, kind: str 
 
     assert (row["result_type"], row["result"]) == (kind, stored)
     assert task_of(row).result == result
+
+
+def test_what_a_task_wrote_is_archived_with_it() -> None:
+    written = Written("census", "/data/census", "csv", 1, 4, None, "0" * 64, (OutputFile("part.csv", 4),))
+    task = attrs.evolve(plain(1), result=3, outputs=(written,))
+    row = dict(zip(COLUMNS, row_of(task), strict=True))
+
+    assert json.loads(row["outputs"])[0]["path"] == "/data/census"
+    assert task_of(row) == task
+    assert task_of(row | {"outputs": None}).outputs == (), "of an older release"
 
 
 @pytest.mark.parametrize("stored", [b"33", b'{"rows":3}', "Zürich".encode()])

@@ -5,16 +5,17 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+import skuld_py
 from skuld_py.demo import census
 from skuld_py.demo.census import Package, Summary, Totals
 from skuld_py.demo.demo import find_archives, grouped
 from skuld_py.demo.screen import harmless
 from skuld_py.errors import Refused
+from skuld_py.testing import MemoryClient, MemoryCluster
 from skuld_py.worker.spark_session import SparkRuntime
 
 
@@ -44,20 +45,12 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return find_archives(place)
 
 
-class Context:
-    """A claim that is not lost."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.steps: list[float] = []
-
-    def progress(self, done: float, total: float, note: str = "") -> None:
-        self.steps.append(done / total)
-
-    def check(self) -> None: ...
-
-    def claim_path(self, base: str) -> str:
-        return f"{base}/{self._name}"
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> MemoryClient:
+    """Of a cluster in memory; the tasks' own are clients of the same."""
+    cluster = MemoryCluster()
+    monkeypatch.setattr("skuld_py.client.client.Client", cluster.client)
+    return cluster.client()
 
 
 @pytest.fixture(scope="module")
@@ -106,18 +99,20 @@ def test_names_cannot_move_the_cursor() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_job_agrees_and_names_what_differs(
-    archives: list[Path], spark: SparkSession, tmp_path: Path
+    archives: list[Path], spark: SparkSession, client: MemoryClient, tmp_path: Path
 ) -> None:
-    results: list[dict[str, Any]] = []
-    for number, paths in enumerate(grouped(archives, 2)):
-        context: Any = Context(f"task-{number}/1")
-        results.append(census.scan(spark, context, paths, str(tmp_path)))
-        assert context.steps == [0, 1]
+    scans = [client.enqueue("census", census.scan.call(paths, str(tmp_path / "tables")))
+             for paths in grouped(archives, 2)]
+    results = [ran.value for ran in client.run_until_empty("census", spark=spark)]
     assert sum(result["entries"] for result in results) == TOTALS.entries
     assert sum(result["damaged"] for result in results) == 2
+    report = client.enqueue("census", census.report.call([str(scan) for scan in scans], str(tmp_path / "report")))
+    client.run_until_empty("census", spark=spark)
 
-    summary = census.summarise(spark, [result["path"] for result in results])
+    written, = skuld_py.output_files(report, client=client)
+    summary = Summary.from_json(Path(written.path).read_text())
 
+    assert client.result(report) == len(summary.conflicts)
     assert summary.totals == census.count_independently(archives) == TOTALS
     assert summary.packages[0] == Package("acme", 10, 51)
     assert {package.name for package in summary.packages} == {"acme", "acme.deep", ""}
@@ -126,7 +121,6 @@ def test_the_job_agrees_and_names_what_differs(
         ("acme/A.class", one, prefixed), ("acme/A.class", one, three), ("acme/A.class", one, two),
         ("acme/A.class", prefixed, three), ("acme/A.class", three, two)]
     assert all(found.crc != found.other_crc for found in summary.conflicts)
-    assert Summary.from_json(summary.to_json()) == summary
 
 
 def test_damaged_archives_are_rows_that_say_why(archives: list[Path]) -> None:
@@ -134,14 +128,3 @@ def test_damaged_archives_are_rows_that_say_why(archives: list[Path]) -> None:
     assert [row[7] for row in rows["text.zip"]] == [True]
     assert "BadZipFile" in str(rows["cut.jar"][0][8])
     assert [row[1] for row in rows["empty.zip"]] == [None]
-
-
-def test_a_report_lies_below_the_path_of_its_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    summary = Summary(TOTALS, (), ())
-    monkeypatch.setattr(census, "summarise", lambda spark, paths: summary)
-    context: Any = Context("task/7")
-
-    result = census.report(None, context, [], str(tmp_path))
-
-    assert result == {"path": str(tmp_path / "task/7/report.json"), "conflicts": 0}
-    assert Summary.from_json(Path(result["path"]).read_text()) == summary

@@ -18,8 +18,8 @@ LINE = SIGHT + "test_a_line_is_short_and_printable_whatever_is_called"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("bytes-taken-for-tagged", "bytes that begin as a tagged result does are read as one",
-           "results.encode_result", " and not value.startswith(MARK):", ":", "W6", BACK, seeds=0),
-    mutant("no-bytes-are-none", "empty bytes come back as nothing", "results.encode_result",
+           "results.encoded", " and not value.startswith(MARK):", ":", "W6", BACK, seeds=0),
+    mutant("no-bytes-are-none", "empty bytes come back as nothing", "results.encoded",
            "if type(value) is bytes and value and", "if type(value) is bytes and", "W6", BACK, seeds=0),
     mutant("dollar-dict-unmarked", "a dict that looks like a marked value is read as that value",
            "results._marked_dict",

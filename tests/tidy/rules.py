@@ -43,11 +43,12 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "client": _MODEL | {"wire", "keys", "calls"},
     "verbs": _CLIENT | {"almanac"},
     "gateway": _CLIENT | {"verbs", "exposition", "files", "keys"},
-    "worker": _CLIENT | {"embedded", "exposition", "extras"},
-    "archive": _CLIENT | {"embedded", "worker"},
+    "output": _CLIENT,
+    "worker": _CLIENT | {"embedded", "exposition", "extras", "output"},
+    "archive": _CLIENT | {"embedded", "output", "worker"},
     "datasource": _CLIENT | {"archive", "extras"},
     "workflow": _MODEL,
-    "testing": _NODE | _CLIENT | {"worker", "almanac"},
+    "testing": _NODE | _CLIENT | {"worker", "almanac", "output"},
     "cli": ANYTHING,
     "demo": ANYTHING,
     "__init__": ANYTHING,
@@ -269,13 +270,14 @@ def plan(room: str, sources: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def spark(module: str, source: str) -> list[str]:
-    """Spark appears in worker/spark*, archive/spark*, datasource/spark*, workflow and demo only."""
-    has_place = module.startswith(tuple(f"{PACKAGE}.{room}.spark" for room in ("worker", "archive", "datasource")))
+    """Spark appears in worker/spark*, archive/spark*, datasource/spark*, output/spark*, workflow and demo only."""
+    rooms = ("worker", "archive", "datasource", "output")
+    has_place = module.startswith(tuple(f"{PACKAGE}.{room}.spark" for room in rooms))
     if has_place or room_of(module) in {"workflow", "demo"}:
         return []
     return [
         f"{module}:{line}: {name.split('.')[0]} belongs in worker/spark*, archive/spark*, datasource/spark*,"
-        " workflow and demo"
+        " output/spark*, workflow and demo"
         for line, name in imports(module, source)
         if name.split(".")[0] in {"pyspark", "py4j"}
     ]
