@@ -50,10 +50,10 @@ _PUBLIC = {
     "Uncertain": "skuld_py.errors",
 }
 
-__all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Output", "OutputFile",
-           "Reference", "Refused", "Retry", "Schedule", "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain",
-           "WorkerStatus", "__version__", "add_middleware", "call", "output_files", "read_output", "read_reference",
-           "register", "sweep_output", "task", "using", "write_jdbc"]
+__all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Output", "OutputFile", "Reference",
+           "Refused", "Retry", "Schedule", "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain",
+           "WorkerStatus", "__version__", "add_middleware", "call", "output_files", "read_output",
+           "read_reference", "register", "sweep_output", "task", "using", "write_jdbc"]
 
 if TYPE_CHECKING:
     from skuld_py.calls.outputs import OutputFile, Reference
