@@ -29,6 +29,9 @@ _PUBLIC = {
     "Task": "skuld_py.model.task",
     "TaskId": "skuld_py.model.ids",
     "call": "skuld_py.calls.payloads",
+    "sql": "skuld_py.calls.kinds.sql",
+    "script": "skuld_py.calls.kinds.script",
+    "stream": "skuld_py.calls.kinds.stream",
     "register": "skuld_py.datasource.spark_source",
     "task": "skuld_py.worker.registry",
     "using": "skuld_py.worker.sending",
@@ -43,9 +46,12 @@ _PUBLIC = {
 
 __all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Refused", "Retry", "Schedule",
            "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain", "__version__", "add_middleware",
-           "call", "register", "task", "using"]
+           "call", "register", "script", "sql", "stream", "task", "using"]
 
 if TYPE_CHECKING:
+    from skuld_py.calls.kinds.script import script
+    from skuld_py.calls.kinds.sql import sql
+    from skuld_py.calls.kinds.stream import stream
     from skuld_py.calls.payloads import call
     from skuld_py.client.async_client import AsyncClient
     from skuld_py.client.claims import Claim
