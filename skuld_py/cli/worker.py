@@ -33,13 +33,20 @@ from skuld_py.cli.values import DURATION, Duration
               show_default="a temporary one", help="Where Spark keeps its files.")
 @click.option("--holder", metavar="NAME", default=None, show_default="HOSTNAME:PID",
               help="The worker's name in the claims it makes.")
+@click.option("--kinds", metavar="KIND,...", default="", show_default="none",
+              help="What tasks may bring besides calls of functions: sql, stream.")
+@click.option("--scripts", type=click.Path(file_okay=False, path_type=Path), default=None, show_default="none",
+              help="The directory out of which tasks may name application files to run.")
+@click.option("--adopt", "adopt_s", type=Duration(least_s=5), metavar="DURATION", default="30s",
+              help="How long the driver of a script outlives its claim, for the next claim to go on with it.")
 @spark_options
 @metrics_option
 @log_options
 @json_option
 @click.pass_context
 def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], slots: int, lease_s: float,
-           grace_s: float, stall_s: float, directory: Path | None, holder: str | None, conf: dict[str, str],
+           grace_s: float, stall_s: float, directory: Path | None, holder: str | None, kinds: str,
+           scripts: Path | None, adopt_s: float, conf: dict[str, str],
            is_ml: bool, metrics: str | None, log_level: str, log_format: str | None, as_json: bool) -> None:
     """Run tasks of queues until SIGTERM or Ctrl-C.
 
@@ -54,8 +61,10 @@ def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], sl
       skuld worker --queue urgent:5,reports,mail --app reports.tasks --slots 4 --lease 1m
       skuld worker --queue reports --app reports.tasks --master spark://10.0.0.1:7077 --conf spark.cores.max=8
     """
+    from skuld_py.worker.kinds.allowed import Allowed, directory_of, kinds_of
     from skuld_py.worker.start import run_worker
 
+    allowed = Allowed(kinds_of(kinds), directory_of(scripts), adopt_s=adopt_s)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
                         directory=directory, grace_s=grace_s, stall_s=stall_s, holder=holder, metrics=metrics,
-                        conf=conf, machine_learning=is_ml))
+                        conf=conf, machine_learning=is_ml, allowed=allowed))

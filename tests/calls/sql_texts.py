@@ -1,4 +1,4 @@
-"""Texts of SQL and the statements in them, for the test of the splitter and for its comparison with Spark's own."""
+"""Texts of SQL and the statements in them: for the test of the splitter, and for its comparison with Spark's."""
 
 from __future__ import annotations
 
