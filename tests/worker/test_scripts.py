@@ -111,7 +111,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     yield place
     if (tmp_path / "started").exists():
         for process_id in place.drivers:
-            assert not psutil.pid_exists(process_id), "a driver was left running"
+            gone(process_id)
 
 
 # -- without a cluster ---------------------------------------------------------------------------
@@ -308,12 +308,13 @@ def next_worker(cluster: LocalCluster, queue: str, place: Place, tmp_path: Path)
         yield start
 
 
-@pytest.fixture
-def killed(cluster: LocalCluster, client: Client, queue: str, place: Place, tmp_path: Path) -> TaskId:
-    """A task whose worker was killed while its driver ran."""
+@pytest.fixture(params=["60s"])
+def killed(request: pytest.FixtureRequest, cluster: LocalCluster, client: Client, queue: str, place: Place,
+           tmp_path: Path) -> TaskId:
+    """A task whose worker was killed while its driver ran; that may outlive it for so long."""
     (tmp_path / "scripts_app.py").write_text("import skuld_py\n@skuld_py.task\ndef one(): ...\n")
-    worker = cluster.start_worker(queue, "scripts_app", "--scripts", str(place.directory / "scripts"), "--lease", "2s",
-                                  "--adopt", "5s", working_directory=tmp_path)
+    worker = cluster.start_worker(queue, "scripts_app", "--scripts", str(place.directory / "scripts"),
+                                  "--lease", "2s", "--adopt", request.param, working_directory=tmp_path)
     task = client.enqueue(queue, place.job(), retry=Retry(5, backoff_s=0))
     place.await_running()
     worker.kill()
@@ -339,6 +340,7 @@ def test_a_driver_whose_worker_was_killed_is_the_next_workers(
 
 @pytest.mark.cluster
 @pytest.mark.slow
+@pytest.mark.parametrize("killed", ["5s"], indirect=True)
 def test_a_worker_elsewhere_waits_until_the_driver_must_have_ended(
     killed: TaskId, next_worker: Callable[[], None], client: Client, place: Place, eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch
@@ -349,7 +351,7 @@ def test_a_worker_elsewhere_waits_until_the_driver_must_have_ended(
     first, = place.drivers
     next_worker()
     place.await_running()
-    assert not psutil.pid_exists(first)
+    gone(first)
     place.open_gate()
     assert client.result(killed, wait_s=30) == "done with\n"
     assert len(place.drivers) == 2 and not place.had_two
