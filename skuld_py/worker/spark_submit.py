@@ -15,6 +15,8 @@ from skuld_py.embedded.java import find_java
 from skuld_py.worker import spark_conf, spark_jvm
 
 DEPLOY_MODE = "spark.submit.deployMode"
+DEFAULTS = {"spark.master": "local[*]", "spark.log.level": "WARN"}
+"""What an application says is to be found in what it writes."""
 
 
 def command(directory: Path, asked: Mapping[str, str], file: Path, arguments: Sequence[str],
@@ -23,8 +25,7 @@ def command(directory: Path, asked: Mapping[str, str], file: Path, arguments: Se
     files, java = spark_jvm.Files(directory / "spark"), find_java()
     (files.scratch / "tmp").mkdir(parents=True, mode=0o700)
     every = [*asked.get(spark_conf.PY_FILES, "").split(","), *map(str, py_files)]
-    conf = spark_conf.whole(files, 1, {"spark.master": "local[*]", "spark.app.name": file.stem, **asked,
-                                       DEPLOY_MODE: "client"})
+    conf = spark_conf.whole(files, 1, {**DEFAULTS, "spark.app.name": file.stem, **asked, DEPLOY_MODE: "client"})
     if any(every):
         conf[spark_conf.PY_FILES] = ",".join(filter(None, every))
     line = [*spark_jvm.submit_command(files, conf, java, machine_learning=True),

@@ -24,6 +24,7 @@ from skuld_py.errors import Refused
 from skuld_py.worker.kinds.drivers import Intent
 from skuld_py.worker.kinds.machine import CLAIM_VARIABLE, Machine, Process, is_of
 
+PREFIX, OWNER = "skuld-driver-", "claim"
 START_S, ANSWER_S = 60.0, 10.0
 STEP_S = 0.25
 SOCKET_CHARS_MAX = 90
@@ -85,11 +86,19 @@ class Driver:
 
 def place() -> Path:
     """A new directory for a driver, which only this user can enter, in whose path there is room for a socket."""
-    made = tempfile.mkdtemp(prefix="skuld-driver-")
+    made = tempfile.mkdtemp(prefix=PREFIX)
     if len(made) > SOCKET_CHARS_MAX:
         os.rmdir(made)
-        made = tempfile.mkdtemp(prefix="skuld-driver-", dir="/tmp")
+        made = tempfile.mkdtemp(prefix=PREFIX, dir="/tmp")
     return Path(made)
+
+
+def clear(intent: Intent) -> None:
+    """Remove the directory of a driver that has ended, if it is one of that claim's."""
+    directory = Path(intent.socket).parent
+    with contextlib.suppress(OSError):
+        if directory.name.startswith(PREFIX) and (directory / OWNER).read_text() == intent.claim:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def guarded(claim: str, directory: Path, command: Sequence[str], environment: Mapping[str, str],
@@ -97,6 +106,7 @@ def guarded(claim: str, directory: Path, command: Sequence[str], environment: Ma
     """Start a guardian with a driver that waits for its start; what is to be written down before."""
     own = {**python.environment(), CLAIM_VARIABLE: claim}
     reap()
+    (directory / OWNER).write_text(claim)
     with (directory / "guardian.log").open("wb") as log:
         child = subprocess.Popen(python.module_command("skuld_py.worker.kinds.guardian"), stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, stderr=log, env=own, start_new_session=True)

@@ -117,6 +117,7 @@ def _end(context: TaskContext, intent: Intent) -> None:
     while kill_all(intent.claim):
         context.check()
         time.sleep(0.02)
+    drivers_door.clear(intent)
     context.log({ENDED: intent.claim})
 
 
@@ -202,6 +203,7 @@ def _stop(context: TaskContext, intent: Intent, driver: Driver) -> None:
                 context.log({ENDED: intent.claim})
                 return
             kill_all(intent.claim)
+            drivers_door.clear(intent)
             return
 
 
