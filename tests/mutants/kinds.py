@@ -8,7 +8,7 @@ CHECKS = "tests/calls/test_kinds.py::"
 SPLIT = CHECKS + "test_a_text_is_split_at_semicolons_outside_of_quotes_and_comments"
 OTHER = CHECKS + "test_a_script_that_could_run_anything_else_is_refused_by_its_field"
 GUARD = "tests/worker/test_guard.py::"
-SCRIPTS = "tests/worker/test_scripts.py::"
+DRIVERS = "tests/worker/test_drivers.py::"
 ELSEWHERE = GUARD + "test_a_driver_elsewhere_is_waited_for_as_long_as_its_guardian_may_let_it_live"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -32,10 +32,10 @@ MUTANTS: tuple[Mutant, ...] = (
            " or name.startswith(refused):", ":", "W8", OTHER, seeds=0),
     mutant("links-lead-out", "a link in the directory for scripts leads out of it", "script.below",
            " or not found.is_relative_to(directory)", "", "W8",
-           SCRIPTS + "test_a_file_is_below_the_directory_of_the_worker_and_no_link_leads_out", seeds=0),
+           DRIVERS + "test_a_file_is_below_the_directory_of_the_worker_and_no_link_leads_out", seeds=0),
     mutant("scripts-anywhere", "a worker without a directory runs scripts", "allowed.allowed",
            "if kind == SCRIPT and now.scripts is None:", "if False:", "W8",
-           SCRIPTS + "test_a_worker_without_a_directory_runs_no_script", seeds=0),
+           DRIVERS + "test_a_worker_without_a_directory_runs_no_script", seeds=0),
     mutant("names-of-skuld", "an application takes the name of a kind", "registry._register",
            "if name.startswith(PREFIX) and not", "if False and not", "W8",
            CHECKS + "test_names_of_skulds_own_are_not_for_functions_of_others", seeds=0),
@@ -61,10 +61,10 @@ MUTANTS: tuple[Mutant, ...] = (
            GUARD + "test_a_master_ends_its_driver_and_nobody_adopts_what_is_being_ended", seeds=0),
     mutant("unwritten", "a driver runs before the cluster knows of it", "script._readied",
            "        _write_down(context, intent)\n", "        pass\n", "W8",
-           SCRIPTS + "test_nothing_runs_before_it_is_written_down", seeds=0),
+           DRIVERS + "test_nothing_runs_before_it_is_written_down", seeds=0),
     mutant("left-running", "a claim that is stopped leaves its driver", "script._watched",
            "        _stop(context, intent, driver)\n", "        pass\n", "W8",
-           SCRIPTS + "test_a_claim_that_is_stopped_ends_the_driver_and_all_it_started", seeds=0),
+           DRIVERS + "test_a_claim_that_is_stopped_ends_the_driver_and_all_it_started", seeds=0),
     mutant("no-wait", "a driver starts while one runs elsewhere", "drivers.plan",
            "        if needed_s > wait_s:\n", "        if False:\n", "W8", ELSEWHERE, seeds=0),
     mutant("wait-without-lease", "a claim that was given back early counts as lapsed", "drivers.plan",

@@ -236,7 +236,7 @@ class Orphan:
 import json, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from worker.test_scripts import Told, ran, Place
+from worker.test_drivers import Told, ran, Place
 from skuld_py.worker.kinds.allowed import Allowed
 place, there = Place.__new__(Place), Path(sys.argv[1])
 place.directory, place.allowed = there, Allowed(scripts=(there / "scripts").resolve(), adopt_s=60)
