@@ -34,7 +34,8 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
     if conf and MASTER in conf:
         check_master(conf[MASTER])
     os.environ[NODES_VARIABLE] = ",".join(nodes)  # what tasks send goes where they come from
-    load_apps(app, py_files_here(conf or {}))
+    has_kinds = allowed is not None and (allowed.kinds or allowed.scripts is not None)
+    load_apps(app, py_files_here(conf or {}), may_lack=bool(has_kinds))
     with contextlib.ExitStack() as held:
         held.enter_context(allowing(attrs.evolve(allowed or Allowed(), apps=tuple(app), conf=dict(conf or {}),
                                                  lease_s=lease_s)))

@@ -192,6 +192,7 @@ def test_what_is_to_be_sure_is_never_overtaken_and_said_once_it_is_written() -> 
     for number in range(1_000):
         journal.say(f"line {number}", 0)
     is_written = journal.say_surely({"driver": 1}, 0)
+    journal.say("and on", 0)
     entries: list[bytes] = []
     while not is_written.is_set():
         batch = journal.take(0.0, 0)
