@@ -31,6 +31,5 @@ OF_THIS_ALONE: dict[str, list[str]] = {
     "create view v as $x$ a; $$ b $x$; select 2": ["create view v as $x$ a; $$ b $x$", "select 2"],
     "begin select 1; select 2; end": ["begin select 1; select 2; end"],
     "-- a script\n BEGIN select 1; END;": ["-- a script\n BEGIN select 1; END;"],
-    "part: begin select 1; end": ["part: begin select 1; end"],
 }
 """Where Spark's parser reads what the splitter of its command line does not know."""

@@ -7,6 +7,7 @@ from mutants.mutant import Mutant, mutant
 CHECKS = "tests/calls/test_kinds.py::"
 SPLIT = CHECKS + "test_a_text_is_split_at_semicolons_outside_of_quotes_and_comments"
 OTHER = CHECKS + "test_a_script_that_could_run_anything_else_is_refused_by_its_field"
+KINDS = "tests/worker/test_kinds.py::"
 GUARD = "tests/worker/test_guard.py::"
 DRIVERS = "tests/worker/test_drivers.py::"
 ELSEWHERE = GUARD + "test_a_driver_elsewhere_is_waited_for_as_long_as_its_guardian_may_let_it_live"
@@ -81,4 +82,16 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("sure-is-overtaken", "an intent is dropped behind a talkative task", "Journal.say_surely",
            "        self._said.append(entry)\n", "        self._newest.append(entry)\n", "W8",
            GUARD + "test_what_is_to_be_sure_is_never_overtaken_and_said_once_it_is_written", seeds=0),
+    mutant("any-function", "a stream calls what an application imports", "stream.transform_of",
+           " or found.__module__ != module", "", "W8",
+           KINDS + "test_a_stream_calls_functions_of_the_application_alone", seeds=0),
+    mutant("any-module", "a stream imports what Python finds", "stream.transform_of",
+           'if module.partition(".")[0] not in packages:', "if False:", "W8",
+           KINDS + "test_a_stream_calls_functions_of_the_application_alone", seeds=0),
+    mutant("kinds-unasked", "a worker runs SQL of whoever may enqueue", "allowed.allowed",
+           "if kind != SCRIPT and kind not in now.kinds:", "if False:", "W8",
+           KINDS + "test_a_kind_that_the_worker_does_not_run_is_refused_by_name_with_the_remedy", seeds=0),
+    mutant("driver-in-the-cluster", "a driver runs where no guardian is", "spark_submit.command",
+           '**asked, DEPLOY_MODE: "client"}', '**asked}', "W8",
+           KINDS + "test_settings_of_a_driver_are_for_this_user_alone_and_it_is_here", seeds=0),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -29,7 +30,8 @@ from skuld_py.worker.spark_worker import SparkEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.driver.memory": "512m"}
+QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.driver.memory": "512m",
+         "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 Run = Callable[..., Any]
 
 
@@ -201,15 +203,24 @@ def test_a_stream_that_is_cancelled_ends_and_its_next_claim_completes_it(
     assert ids_in(place) == [0, 2]
 
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("os.path:join", "in none of the worker's modules, kinds_app.streams"),
-    ("kinds_app.streams:join", "defines no function join"),
-    ("kinds_app.streams:missing", "defines no function missing"),
-    ("kinds_app.missing:clean", "cannot be imported"),
-])
-def test_a_stream_calls_functions_of_the_application_alone(
-    claims: Claims, streams: tuple[Path, bytes], name: str, words: str
-) -> None:
-    payload = skuld_py.stream({"format": "rate"}, {"format": "noop"}, "/tmp/none", transform=name)
-    with pytest.raises(Dead, match=words):
-        claims.run(payload)
+def test_an_application_runs_by_spark_submit_with_what_worker_and_task_say(tmp_path: Path) -> None:
+    (tmp_path / "more.py").write_text("FACTOR = 3\n")
+    (tmp_path / "app.py").write_text(APPLICATION)
+    context = Claims(cast(Any, None)).context()
+    is_written = threading.Event()
+    is_written.set()
+    context.log_surely = lambda words: is_written  # type: ignore[method-assign]
+    context._task = cast(Any, types.SimpleNamespace(claims=()))
+    conf = {"spark.sql.shuffle.partitions": 5}
+    call = decode_call(skuld_py.script("app.py", "7", py_files=["more.py"], conf=conf))
+    with allowing(Allowed(scripts=tmp_path.resolve(), conf={"spark.master": "local[1]", **QUICK})):
+        assert function_of(call)(context, *call.args, **call.kwargs) == "7 3 5 local[1]\n"
+
+
+APPLICATION = """
+import sys
+from pyspark.sql import SparkSession
+from more import FACTOR
+spark = SparkSession.builder.getOrCreate()
+print(sys.argv[1], FACTOR, spark.conf.get("spark.sql.shuffle.partitions"), spark.sparkContext.master)
+"""

@@ -35,7 +35,7 @@ _TOKEN = re.compile(r"""
 """, re.VERBOSE | re.DOTALL)
 _CLOSERS = {"raw": ("raw1", "raw2"), "single": ("single1",), "double": ("double1",), "name": ("name1",)}
 _MARK = re.compile(r"/\*|\*/")
-_SCRIPT = re.compile(r"(?:\w+\s*:\s*)?begin\b", re.IGNORECASE)
+_SCRIPT = re.compile(r"begin\b", re.IGNORECASE)
 
 
 def statements_of(text: str) -> list[str]:

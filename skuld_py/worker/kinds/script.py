@@ -178,8 +178,7 @@ def _watched(context: TaskContext, intent: Intent, driver: Driver, *, is_new: bo
                 driver.order("bye")
                 context.log({ENDED: intent.claim, "status": words["status"]})
                 return _result(words)
-            if words is not None:
-                context.log({name: words[name] for name in ("out", "err", "left_out") if words.get(name)})
+            _note(context, words)
     except Gone:
         _end(context, intent)
         raise ScriptFailed("the guardian of the driver was killed, and the driver with it") from None
@@ -193,13 +192,19 @@ def _watched(context: TaskContext, intent: Intent, driver: Driver, *, is_new: bo
         drivers_door.reap()
 
 
+def _note(context: TaskContext, words: Mapping[str, Any] | None) -> None:
+    """What the driver said since the last time, for the log."""
+    if words is not None:
+        context.log({name: words[name] for name in ("out", "err", "left_out") if words.get(name)})
+
+
 def _stop(context: TaskContext, intent: Intent, driver: Driver) -> None:
     """End the driver, in time; a guardian that does not answer is ended with it. The order to stop may arrive in
     here, once, if the claim was found lost before."""
     until = steady_s() + END_S
     for _ in range(2):
         with contextlib.suppress(ClaimLost):
-            if _has_obeyed(driver, until):
+            if _has_obeyed(context, driver, until):
                 context.log({ENDED: intent.claim})
                 return
             kill_all(intent.claim)
@@ -207,7 +212,7 @@ def _stop(context: TaskContext, intent: Intent, driver: Driver) -> None:
             return
 
 
-def _has_obeyed(driver: Driver, until: float) -> bool:
+def _has_obeyed(context: TaskContext, driver: Driver, until: float) -> bool:
     try:
         driver.order("end")
         while steady_s() < until:
@@ -215,6 +220,7 @@ def _has_obeyed(driver: Driver, until: float) -> bool:
             if words is not None and "status" in words:
                 driver.order("bye")
                 return True
+            _note(context, words)
     except Gone:
         pass
     return False
