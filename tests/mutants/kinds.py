@@ -94,4 +94,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("driver-in-the-cluster", "a driver runs where no guardian is", "spark_submit.command",
            '**asked, DEPLOY_MODE: "client"}', '**asked}', "W8",
            KINDS + "test_settings_of_a_driver_are_for_this_user_alone_and_it_is_here", seeds=0),
+    mutant("dismissal-unsaid", "a claim that wakes up late ends the driver of the next one", "Guardian._attach",
+           "                self._master.tell(dismissed=True)\n", "                pass\n", "W8",
+           DRIVERS + "test_a_claim_that_wakes_up_late_leaves_its_driver_to_the_next_one", seeds=0),
 )

@@ -27,7 +27,7 @@ from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.directives import Dead
-from skuld_py.worker.journal import decode_entry
+from skuld_py.worker.journal import decode_entry, encode_entry
 from skuld_py.worker.kinds import script
 from skuld_py.worker.kinds.allowed import Allowed, allowing
 from skuld_py.worker.kinds.machine import here, is_of
@@ -125,10 +125,13 @@ class Told(TaskContext):
         self.said: list[Any] = []
         self.before = list(earlier)
         self.is_written = True
+        self.has_gone_on = threading.Event()
 
     def log(self, words: Any) -> None:
         super().log(words)
         self.said.append(words)
+        if "goes on with" in words:
+            self.has_gone_on.set()
 
     def log_surely(self, words: Any) -> threading.Event:
         event = super().log_surely(words)
@@ -141,14 +144,10 @@ class Told(TaskContext):
     def earlier(self) -> list[ClaimView]:
         return self.before
 
-    def ended(self, outcome: str = "") -> ClaimView:
-        """This claim, as the next one sees it."""
-        self.journal.close(0)
-        entries: list[bytes] = []
-        while batch := self.journal.take(1e9, 0):
-            entries += batch.entries
-            self.journal.confirm()
-        return ClaimView(self.token, "h", 0, 0, bool(outcome), None, tuple(entries), outcome)
+
+def left_by(intent: Any) -> ClaimView:
+    """A claim that lapsed, as the next one sees it."""
+    return ClaimView(1, "h", 0, 0, False, None, (encode_entry("log", 0, **intent),))
 
 
 def _nothing(*_: Any, **__: Any) -> Any:
@@ -229,6 +228,32 @@ def test_a_claim_that_is_stopped_ends_the_driver_and_all_it_started(place: Place
     gone(guardian)
 
 
+def test_a_claim_that_wakes_up_late_leaves_its_driver_to_the_next_one(place: Place) -> None:
+    first, ended = Told(1), list[type[BaseException]]()
+
+    def run_first() -> None:
+        try:
+            ran(place.job(), place, first)
+        except BaseException as error:
+            ended.append(type(error))
+
+    sleeper = threading.Thread(target=run_first, daemon=True)
+    sleeper.start()
+    place.await_running()
+    second = Told(2, left_by(next(words for words in first.said if "driver" in words)))
+
+    def wake_first() -> None:
+        second.has_gone_on.wait(30)
+        first.lose("its lease ended while it slept")
+        sleeper.join()
+        place.open_gate()
+
+    threading.Thread(target=wake_first, daemon=True).start()
+    assert ran(place.job(), place, second) == "done with\n"
+    assert ended == [ClaimLost] and len(place.drivers) == 1 and not place.had_two
+    assert not any("driver_ended" in words for words in first.said)
+
+
 class Orphan:
     """A process that runs the job as a claim, and is killed."""
 
@@ -255,11 +280,9 @@ ran(place.job("child"), place, context)
         place.await_running()
         process.kill()
         process.wait()
-        context = Told()
-        self.intent = json.loads((place.directory / "intent").read_text())
-        context.log_surely(self.intent)
-        self.claim = context.ended()
-        self.guardian = self.intent["driver"]["guardian"]["id"]
+        intent = json.loads((place.directory / "intent").read_text())
+        self.claim = left_by(intent)
+        self.guardian = intent["driver"]["guardian"]["id"]
 
 
 @pytest.mark.slow

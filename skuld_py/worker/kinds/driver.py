@@ -39,6 +39,10 @@ class Gone(Exception):
     """The guardian is not there, or does not obey this claim."""
 
 
+class Dismissed(Exception):
+    """A newer claim has taken the driver."""
+
+
 class Driver:
     """A driver, by the connection to its guardian, as the master with this token."""
 
@@ -58,7 +62,8 @@ class Driver:
         self._say(order=what)
 
     def hear(self, timeout_s: float = STEP_S) -> dict[str, Any] | None:
-        """What the guardian says next; None if it says nothing in time. ``Gone`` when it has gone."""
+        """What the guardian says next; None if it says nothing in time. ``Gone`` when it has gone, ``Dismissed``
+        when it obeys a newer claim."""
         while b"\n" not in self._inbox:
             if not select.select([self._link], [], [], timeout_s)[0]:
                 return None
@@ -71,6 +76,8 @@ class Driver:
             self._inbox += data
         line, _, self._inbox = self._inbox.partition(b"\n")
         words: dict[str, Any] = json.loads(line)
+        if "dismissed" in words:
+            raise Dismissed
         return words
 
     def close(self) -> None:

@@ -13,8 +13,9 @@ Workers speak to it by a socket that only this user can reach, in lines of JSON:
     {"token", "deadline"}     the first: be the master; then, with or without "token": the lease was renewed
     {"order": "go" | "end" | "bye"}
 
-and hear ``{"is_master"}`` first, then ``{"out", "err", "left_out"}``, what the driver said since the last time,
-less and less often, and at its end ``{"status", "out", "err"}``, with the last of what it said.
+and hear ``{"is_master"}`` first; then ``{"out", "err", "left_out"}``, what the driver said since the last time,
+less and less often; at its end ``{"status", "out", "err"}``, with the last of what it said; or ``{"dismissed"}``,
+once a newer claim is the master.
 """
 
 from __future__ import annotations
@@ -257,6 +258,8 @@ class Guardian:
         done = self._guard.step(steady_s(), Attached(token, deadline))
         connection.tell(is_master=Do.WELCOME in done)
         if Do.WELCOME in done:
+            if self._master is not None:
+                self._master.tell(dismissed=True)
             connection.token, self._master = token, connection
         for each in done:
             if each in self._does:

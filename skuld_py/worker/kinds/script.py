@@ -38,7 +38,7 @@ from skuld_py.worker.directives import Dead
 from skuld_py.worker.journal import decode_entry
 from skuld_py.worker.kinds import driver as drivers_door
 from skuld_py.worker.kinds.allowed import Allowed, allowed, final
-from skuld_py.worker.kinds.driver import Driver, Gone, attached, guarded, place
+from skuld_py.worker.kinds.driver import Dismissed, Driver, Gone, attached, guarded, place
 from skuld_py.worker.kinds.drivers import ENDED, Intent, Past, plan
 from skuld_py.worker.kinds.machine import Machine, here, kill_all
 from skuld_py.worker.registry import task
@@ -182,6 +182,9 @@ def _watched(context: TaskContext, intent: Intent, driver: Driver, *, is_new: bo
     except Gone:
         _end(context, intent)
         raise ScriptFailed("the guardian of the driver was killed, and the driver with it") from None
+    except Dismissed:
+        context.check()
+        raise ScriptFailed("another claim of the task has taken the driver") from None
     except ScriptFailed:
         raise
     except BaseException:
@@ -199,16 +202,20 @@ def _note(context: TaskContext, words: Mapping[str, Any] | None) -> None:
 
 
 def _stop(context: TaskContext, intent: Intent, driver: Driver) -> None:
-    """End the driver, in time; a guardian that does not answer is ended with it. The order to stop may arrive in
-    here, once, if the claim was found lost before."""
+    """End the driver, in time, unless a newer claim has it; a guardian that does not answer is ended with it. The
+    order to stop may arrive in here, once, if the claim was found lost before."""
     until = steady_s() + END_S
     for _ in range(2):
         with contextlib.suppress(ClaimLost):
-            if _has_obeyed(context, driver, until):
-                context.log({ENDED: intent.claim})
+            try:
+                has_obeyed = _has_obeyed(context, driver, until)
+            except Dismissed:
                 return
-            kill_all(intent.claim)
-            drivers_door.clear(intent)
+            if has_obeyed:
+                context.log({ENDED: intent.claim})
+            else:
+                kill_all(intent.claim)
+                drivers_door.clear(intent)
             return
 
 
