@@ -69,12 +69,7 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
       skuld dev --worker reports --app reports.tasks
       skuld dev --worker reports --app reports.tasks --driver-memory 4g --ml
     """
-    if (queue is None and apps) or (queue is not None and not (apps or kinds or scripts)):
-        raise click.UsageError("--worker QUEUE and --app MODULE go together: a queue and its tasks' code.")
-    if queue is None and (given := typed_kinds(ctx)):
-        raise click.UsageError(f"{given[0]} is for the worker; give --worker QUEUE, too.")
-    if queue is None and (given := typed(ctx)):
-        raise click.UsageError(f"{given[0]} is for the worker's Spark; give --worker QUEUE and --app MODULE, too.")
+    _check_worker(ctx, queue, has_work=bool(apps or kinds or scripts), has_apps=bool(apps))
     from skuld_py.demo.readiness import what_is_missing
     from skuld_py.embedded.local import LocalCluster
     from skuld_py.extras import require
@@ -124,6 +119,17 @@ def _place(directory: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="skuld-dev-", ignore_cleanup_errors=True) as made:
         yield Path(made)
+
+
+
+def _check_worker(ctx: click.Context, queue: str | None, *, has_work: bool, has_apps: bool) -> None:
+    """Options of a worker go together."""
+    if (queue is None and has_apps) or (queue is not None and not has_work):
+        raise click.UsageError("--worker QUEUE and --app MODULE go together: a queue and its tasks' code.")
+    if queue is None and (given := typed_kinds(ctx)):
+        raise click.UsageError(f"{given[0]} is for the worker; give --worker QUEUE, too.")
+    if queue is None and (given := typed(ctx)):
+        raise click.UsageError(f"{given[0]} is for the worker's Spark; give --worker QUEUE and --app MODULE, too.")
 
 
 def _is_keyed(place: Path, no_keys: bool) -> bool:
