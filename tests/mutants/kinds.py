@@ -97,4 +97,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("dismissal-unsaid", "a claim that wakes up late ends the driver of the next one", "Guardian._attach",
            "                self._master.tell(dismissed=True)\n", "                pass\n", "W8",
            DRIVERS + "test_a_claim_that_wakes_up_late_leaves_its_driver_to_the_next_one", seeds=0),
+    mutant("stopped-is-through", "a stream that was cancelled counts as done", "stream.run_stream",
+           "        context.check()  # a query that was stopped ends as one that is through\n", "", "W8",
+           "tests/worker/test_spark_kinds.py::test_what_runs_ends_when_its_claim_is_cancelled[stream]", seeds=0),
 )

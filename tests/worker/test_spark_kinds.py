@@ -118,6 +118,37 @@ def test_rows_are_written_where_no_other_claim_writes(claims: Claims, tmp_path: 
         '{"id":0}', '{"id":1}', '{"id":2}']
 
 
+@pytest.mark.parametrize("payload", [
+    skuld_py.sql("select count(*) as n from range(10000000000000)"),
+    skuld_py.stream({"format": "text", "path": "in"}, {"format": "noop"}, "cp",
+                    transform="kinds_app.streams:swell"),
+], ids=["sql", "stream"])
+def test_what_runs_ends_when_its_claim_is_cancelled(
+    claims: Claims, engine: SparkEngine, streams: tuple[Path, bytes], payload: bytes
+) -> None:
+    call, context = decode_call(payload), claims.context()
+    if call.name == STREAM:
+        call.args[0]["path"], call.args[2] = str(streams[0] / "in"), str(streams[0] / "cp")
+    body = traits_of_function(function_of(call)).injection.applied(function_of(call))
+    ended: list[bool] = []
+
+    def run() -> None:
+        with pytest.raises(BaseException):  # noqa: B017 - Spark's word, or that the claim is lost
+            engine.call(body, context, call)
+        ended.append(True)
+
+    running = threading.Thread(target=run, daemon=True)
+    running.start()
+    tracker = engine._runtime.session.sparkContext.statusTracker()
+    while not tracker.getActiveJobsIds():
+        assert running.is_alive()
+        running.join(0.05)
+    context.lose("it was cancelled")
+    assert engine.cancel(context.name) and engine.is_swept()
+    running.join(30)
+    assert ended == [True] and not tracker.getActiveJobsIds()
+
+
 @pytest.mark.parametrize(("text", "conf", "words"), [
     ("select 1; selec 2", {}, "statement 2: .*selec"),
     ("select :no", {}, "statement 1: .*no"),
@@ -146,7 +177,8 @@ SOURCE = {"format": "json", "schema": "id long", "options": {"maxFilesPerTrigger
 def streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, bytes]:
     app = types.ModuleType("kinds_app.streams")
     app.__dict__.update({"os": __import__("os"), "join": __import__("os").path.join})
-    exec("def double(df):\n    return df.selectExpr('id * 2 as id')\n", app.__dict__)
+    exec("def double(df):\n    return df.selectExpr('id * 2 as id')\n"
+         "def swell(df):\n    return df.crossJoin(df.sparkSession.range(10 ** 13))\n", app.__dict__)
     monkeypatch.setitem(sys.modules, "kinds_app", types.ModuleType("kinds_app"))
     monkeypatch.setitem(sys.modules, "kinds_app.streams", app)
     (tmp_path / "in").mkdir()

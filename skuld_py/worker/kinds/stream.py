@@ -43,6 +43,7 @@ def run_stream(spark: Any, context: TaskContext, source: dict[str, Any], sink: d
         while not query.awaitTermination(LOOK_S):
             context.check()
             _note(query, batches, context)
+        context.check()  # a query that was stopped ends as one that is through
     finally:
         query.stop()
     _note(query, batches, context)
