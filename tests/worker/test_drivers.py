@@ -35,6 +35,8 @@ from skuld_py.worker.registry import function_of
 from skuld_py.worker.worker import Worker
 from worker.running import FakeEngine, RunningWorker
 
+TASK = TaskId(bytes.fromhex(os.environ.setdefault("TESTS_OF_DRIVERS", os.urandom(20).hex())))
+"""Of these tests and their child processes alone: a driver's processes are known by their task."""
 Eventually = Callable[[Callable[[], bool]], None]
 
 # Holds a lock that no other run can have, says through a pipe that it runs, and goes on when another is closed.
@@ -82,7 +84,7 @@ class Place:
         (directory / "scripts" / "link.py").symlink_to(directory / "secret.py")
         for name in ("running", "gate"):
             os.mkfifo(directory / name)
-        self.allowed = Allowed(scripts=(directory / "scripts").resolve(), adopt_s=5.0, lease_s=2.0)
+        self.allowed = Allowed(scripts=(directory / "scripts").resolve(), adopt_s=5.0, lease_s=3.0)
 
     def job(self, *arguments: str) -> bytes:
         return skuld_py.script("jobs/job.py", str(self.directory), *arguments, plain=True)
@@ -121,7 +123,7 @@ class Told(TaskContext):
     """A context whose log is written at once, into a list; ``earlier`` are the claims before."""
 
     def __init__(self, token: int = 1, *earlier: ClaimView) -> None:
-        super().__init__(TaskId(bytes(20)), token, "q", steady_s() + 600, _nothing, _nothing)
+        super().__init__(TASK, token, "q", steady_s() + 600, _nothing, _nothing)
         self.said: list[Any] = []
         self.before = list(earlier)
         self.is_written = True
@@ -323,7 +325,7 @@ def next_worker(cluster: LocalCluster, queue: str, place: Place, tmp_path: Path)
     with contextlib.ExitStack() as ends:
         def start() -> None:
             ends.enter_context(allowing(place.allowed))
-            worker = Worker(cluster.addresses, queue, FakeEngine(), lease_s=2.0, grace_s=0.0,
+            worker = Worker(cluster.addresses, queue, FakeEngine(), lease_s=3.0, grace_s=0.0,
                             renewer_log=tmp_path / "renewer.log", report=lambda _: None)
             running = RunningWorker(worker, FakeEngine(), [])
             ends.callback(running.end)
@@ -337,7 +339,7 @@ def killed(request: pytest.FixtureRequest, cluster: LocalCluster, client: Client
     """A task whose worker was killed while its driver ran; that may outlive it for so long."""
     (tmp_path / "scripts_app.py").write_text("import skuld_py\n@skuld_py.task\ndef one(): ...\n")
     worker = cluster.start_worker(queue, "scripts_app", "--scripts", str(place.directory / "scripts"),
-                                  "--lease", "2s", "--adopt", request.param, working_directory=tmp_path)
+                                  "--lease", "3s", "--adopt", request.param, working_directory=tmp_path)
     task = client.enqueue(queue, place.job(), retry=Retry(5, backoff_s=0))
     place.await_running()
     worker.kill()

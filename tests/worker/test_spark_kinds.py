@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import types
@@ -41,10 +42,11 @@ class Claims:
     def __init__(self, engine: SparkEngine) -> None:
         self._engine = engine
         self._token = 0
+        self._run = os.urandom(16)
 
     def context(self, task: int = 1) -> TaskContext:
         self._token += 1
-        name = TaskId(task.to_bytes(20, "big"))
+        name = TaskId(self._run + task.to_bytes(4, "big"))
         return TaskContext(name, self._token, "q", steady_s() + 600, _nothing, _nothing)
 
     def run(self, payload: bytes, context: TaskContext | None = None) -> Any:

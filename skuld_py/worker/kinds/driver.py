@@ -120,17 +120,20 @@ def guarded(claim: str, directory: Path, command: Sequence[str], environment: Ma
     assert child.stdin is not None and child.stdout is not None
     spec = {"claim": claim, "directory": str(directory), "command": [*command], "environment": {**environment},
             "adopt_s": adopt_s}
-    with child.stdin, child.stdout:
-        with contextlib.suppress(OSError):
-            child.stdin.write(json.dumps(spec).encode() + b"\n")
-            child.stdin.flush()
-        told = _first_line(child)
-    if not told:
+    try:
+        with child.stdin, child.stdout:
+            with contextlib.suppress(OSError):
+                child.stdin.write(json.dumps(spec).encode() + b"\n")
+                child.stdin.flush()
+            told = _first_line(child)
+        if not told:
+            why = (directory / "guardian.log").read_text(errors="replace")[-500:] or "no answer in time"
+            raise Refused("no_guardian", f"the driver could not be started: {why}")
+    except BaseException:  # the order to stop, too: nobody would attach to it
         child.kill()
         child.wait()
-        words = (directory / "guardian.log").read_text(errors="replace")[-500:]
         shutil.rmtree(directory, ignore_errors=True)
-        raise Refused("no_guardian", f"the driver could not be started: {words or 'no answer in time'}")
+        raise
     words = json.loads(told)
     _guardians.append(child)
     guardian, driver = (Process(**words[name]) for name in ("guardian", "driver"))

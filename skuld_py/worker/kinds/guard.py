@@ -10,6 +10,8 @@ Invariants:
 * Of two masters the newer token stands; what the older one says from then on is not heard.
 * Without a renewed deadline a driver is told to end so early that it has ended ``adopt_s`` after the last
   deadline, whether its master is there or not: so a claim that cannot see it need not wait for longer.
+* The clock goes on while the machine sleeps. A driver that overslept is ended as the machine wakes; it may run
+  for as long as the guardian takes to be scheduled, half a second.
 * SIGTERM comes first, and SIGKILL ``TERM_S`` later.
 * A driver that has ended stays to be told of until its master has heard, or its time is over.
 

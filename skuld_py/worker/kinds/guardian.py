@@ -186,6 +186,13 @@ class Guardian:
                 self._step(Ended())
             self._step(None)
             self._tell_news()
+        self.close()
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._driver.poll() is None:
+            self._kill()
+            self._driver.wait()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _step(self, event: Event) -> None:
@@ -292,9 +299,6 @@ class Guardian:
 
     def _leave(self) -> None:
         self._is_leaving = True
-        if self._driver.poll() is None:
-            self._kill()
-            self._driver.wait()
 
 
 def main() -> None:
@@ -302,9 +306,13 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     guardian = Guardian(json.loads(sys.stdin.buffer.readline()))
-    sys.stdout.write(json.dumps(guardian.words()) + "\n")
-    sys.stdout.flush()
-    guardian.run()
+    try:
+        sys.stdout.write(json.dumps(guardian.words()) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        guardian.close()
+    else:
+        guardian.run()
 
 
 if __name__ == "__main__":
