@@ -29,6 +29,9 @@ _PUBLIC = {
     "Task": "skuld_py.model.task",
     "TaskId": "skuld_py.model.ids",
     "call": "skuld_py.calls.payloads",
+    "sql": "skuld_py.calls.kinds.sql",
+    "script": "skuld_py.calls.kinds.script",
+    "stream": "skuld_py.calls.kinds.stream",
     "register": "skuld_py.datasource.spark_source",
     "task": "skuld_py.worker.registry",
     "using": "skuld_py.worker.sending",
@@ -53,9 +56,12 @@ _PUBLIC = {
 __all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Output", "OutputFile", "Reference",
            "Refused", "Retry", "Schedule", "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain",
            "WorkerStatus", "__version__", "add_middleware", "call", "output_files", "read_output",
-           "read_reference", "register", "sweep_output", "task", "using", "write_jdbc"]
+           "read_reference", "register", "script", "sql", "stream", "sweep_output", "task", "using", "write_jdbc"]
 
 if TYPE_CHECKING:
+    from skuld_py.calls.kinds.script import script
+    from skuld_py.calls.kinds.sql import sql
+    from skuld_py.calls.kinds.stream import stream
     from skuld_py.calls.outputs import OutputFile, Reference
     from skuld_py.calls.payloads import call
     from skuld_py.client.async_client import AsyncClient

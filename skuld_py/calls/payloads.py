@@ -22,6 +22,7 @@ from typing import Any
 import attrs
 import msgpack
 
+from skuld_py.calls.kinds import check_call
 from skuld_py.calls.plain import Writer
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
@@ -58,6 +59,7 @@ def encode_call(name: str, args: Any, kwargs: Any, version: int) -> bytes:
 def pack(name: str, args: list[Any], kwargs: dict[str, Any], version: int) -> bytes:
     """The payload, of plain values."""
     check_name(name)
+    check_call(name, args, kwargs)
     payload: bytes = msgpack.packb([version, name, args, kwargs])
     if len(payload) > DEFAULT_LIMITS.payload_bytes:
         raise Refused("payload_too_large", f"the call of {name} has {len(payload)} bytes, the limit is"

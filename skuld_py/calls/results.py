@@ -171,6 +171,18 @@ def shown(value: Any) -> tuple[str, bytes, Any]:
 # -- to JSON -------------------------------------------------------------------------------------
 
 
+def marked(value: Any) -> Any:
+    """The value as JSON can hold it, with marks for what JSON does not know. Raises ``TypeError`` or
+    ``ValueError`` for what is no value."""
+    return _marked(value, 0)
+
+
+def unmarked(found: Any) -> Any:
+    """The value that was marked so. Whatever is wrong with it is some ``ValueError``, ``TypeError`` or
+    ``LookupError``, or one of those that ``decode_result`` expects."""
+    return _value_of(found, 0)
+
+
 def _json_of(value: Any) -> bytes:
     return json.dumps(_marked(value, 0), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 

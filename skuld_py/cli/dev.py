@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skuld_py.cli.kinds_options import allowed_by, kinds_options, kinds_words, typed_kinds
 from skuld_py.cli.options import KEY_VARIABLE, NODES, json_option
 from skuld_py.cli.spark_options import spark_options, typed, words_of
 from skuld_py.cli.stopping import until_stopped, watch
@@ -49,12 +50,13 @@ HTTP_ABOVE = 80
               help="What the worker runs: a module with task functions; may be given several times.")
 @click.option("--no-keys", is_flag=True, show_default=False,
               help="A cluster without keys: its nodes speak to anybody on this machine, and nothing is sealed.")
+@kinds_options
 @spark_options
 @json_option
 @click.pass_context
 def dev(ctx: click.Context, count: int, port: int, http_port: int | None, directory: Path | None,
-        queue: str | None, apps: tuple[str, ...], no_keys: bool, conf: dict[str, str], is_ml: bool,
-        as_json: bool) -> None:
+        queue: str | None, apps: tuple[str, ...], no_keys: bool, kinds: str, scripts: Path | None,
+        adopt_s: float, conf: dict[str, str], is_ml: bool, as_json: bool) -> None:
     """Run ZooKeeper, a cluster, an HTTP gateway and perhaps a worker on this machine until Ctrl-C.
 
     Needs Java 17 or later. The cluster has keys; your other terminals and programs on this machine find theirs
@@ -67,10 +69,7 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
       skuld dev --worker reports --app reports.tasks
       skuld dev --worker reports --app reports.tasks --driver-memory 4g --ml
     """
-    if bool(queue) != bool(apps):
-        raise click.UsageError("--worker QUEUE and --app MODULE go together: a queue and its tasks' code.")
-    if queue is None and (given := typed(ctx)):
-        raise click.UsageError(f"{given[0]} is for the worker's Spark; give --worker QUEUE and --app MODULE, too.")
+    _check_worker(ctx, queue, has_work=bool(apps or kinds or scripts), has_apps=bool(apps))
     from skuld_py.demo.readiness import what_is_missing
     from skuld_py.embedded.local import LocalCluster
     from skuld_py.extras import require
@@ -79,6 +78,7 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
     require("node", *(["gateway"] if http_port != 0 else []), "spark", who="skuld dev")
     if queue is not None:
         weights_of(queue)
+        allowed_by(kinds, scripts, adopt_s)
     began = time.monotonic()
     with until_stopped(), _place(directory) as place:
         ports = range(port, port + count)
@@ -95,6 +95,7 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
             cluster.start()
             if queue is not None:
                 watcher.worker = cluster.start_worker(queue, apps, *words_of(conf, is_ml),
+                                                      *kinds_words(kinds, scripts, adopt_s),
                                                       working_directory=Path.cwd())
             with _key_left(cluster) as is_found:
                 known = (cluster, time.monotonic() - began, place, directory is not None)
@@ -118,6 +119,17 @@ def _place(directory: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="skuld-dev-", ignore_cleanup_errors=True) as made:
         yield Path(made)
+
+
+
+def _check_worker(ctx: click.Context, queue: str | None, *, has_work: bool, has_apps: bool) -> None:
+    """Options of a worker go together."""
+    if (queue is None and has_apps) or (queue is not None and not has_work):
+        raise click.UsageError("--worker QUEUE and --app MODULE go together: a queue and its tasks' code.")
+    if queue is None and (given := typed_kinds(ctx)):
+        raise click.UsageError(f"{given[0]} is for the worker; give --worker QUEUE, too.")
+    if queue is None and (given := typed(ctx)):
+        raise click.UsageError(f"{given[0]} is for the worker's Spark; give --worker QUEUE and --app MODULE, too.")
 
 
 def _is_keyed(place: Path, no_keys: bool) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from skuld_py.cli.kinds_options import allowed_by, kinds_options
 from skuld_py.cli.logs import log_options
 from skuld_py.cli.options import addresses_of, json_option, metrics_option, nodes_option
 from skuld_py.cli.spark_options import spark_options
@@ -19,8 +20,9 @@ from skuld_py.cli.values import DURATION, Duration
 @nodes_option
 @click.option("--queue", required=True, metavar="QUEUE[:WEIGHT],...",
               help="The queues to work on; of one with weight 3 three tasks for one of another, 1 if left out.")
-@click.option("--app", "apps", required=True, multiple=True, metavar="MODULE",
-              help="A module that registers task functions with @skuld_py.task; may be given several times.")
+@click.option("--app", "apps", multiple=True, metavar="MODULE", show_default=False,
+              help="A module that registers task functions with @skuld_py.task; may be given several times. Needed"
+                   " unless --kinds or --scripts is given.")
 @click.option("--slots", type=click.IntRange(1), default=2, help="Tasks to run at the same time.")
 @click.option("--lease", "lease_s", type=Duration(least_s=1), metavar="DURATION", default="30s",
               help="How long a task stays ours when we fall silent; renewed while it runs.")
@@ -33,13 +35,15 @@ from skuld_py.cli.values import DURATION, Duration
               show_default="a temporary one", help="Where Spark keeps its files.")
 @click.option("--holder", metavar="NAME", default=None, show_default="HOSTNAME:PID",
               help="The worker's name in the claims it makes.")
+@kinds_options
 @spark_options
 @metrics_option
 @log_options
 @json_option
 @click.pass_context
 def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], slots: int, lease_s: float,
-           grace_s: float, stall_s: float, directory: Path | None, holder: str | None, conf: dict[str, str],
+           grace_s: float, stall_s: float, directory: Path | None, holder: str | None, kinds: str,
+           scripts: Path | None, adopt_s: float, conf: dict[str, str],
            is_ml: bool, metrics: str | None, log_level: str, log_format: str | None, as_json: bool) -> None:
     """Run tasks of queues until SIGTERM or Ctrl-C.
 
@@ -54,8 +58,11 @@ def worker(ctx: click.Context, nodes: str, queue: str, apps: tuple[str, ...], sl
       skuld worker --queue urgent:5,reports,mail --app reports.tasks --slots 4 --lease 1m
       skuld worker --queue reports --app reports.tasks --master spark://10.0.0.1:7077 --conf spark.cores.max=8
     """
+    if not apps and not kinds and scripts is None:
+        raise click.MissingParameter(ctx=ctx, param_hint="'--app'", param_type="option")
     from skuld_py.worker.start import run_worker
 
+    allowed = allowed_by(kinds, scripts, adopt_s)
     ctx.exit(run_worker(addresses_of(nodes), queue, list(apps), slots=slots, lease_s=lease_s,
                         directory=directory, grace_s=grace_s, stall_s=stall_s, holder=holder, metrics=metrics,
-                        conf=conf, machine_learning=is_ml))
+                        conf=conf, machine_learning=is_ml, allowed=allowed))

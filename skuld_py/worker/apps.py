@@ -17,20 +17,20 @@ from skuld_py.errors import Refused
 from skuld_py.worker.registry import registered
 
 
-def load_apps(modules: Sequence[str], py_files: Sequence[Path] = ()) -> None:
+def load_apps(modules: Sequence[str], py_files: Sequence[Path] = (), *, may_lack: bool = False) -> None:
     """Import the modules; ``Refused`` names the one that cannot be, why, and what to do; also if none of them
-    brings a task function. They may import what
+    brings a task function, unless functions ``may_lack``. They may import what
     Spark's processes are given besides: ``py_files`` are modules and archives of modules."""
     here = str(Path.cwd())
     if "" not in sys.path and here not in sys.path:
         sys.path.insert(0, here)
     sys.path[1:1] = [str(path.parent if path.suffix == ".py" else path) for path in py_files]
     os.environ["PYTHONPATH"] = python.search_path(here)
-    if not modules:
+    if not modules and not may_lack:
         raise Refused("no_app", "app: name at least one module that defines task functions")
     for module in modules:
         _load(module)
-    if not registered():
+    if not registered() and not may_lack:
         raise Refused("no_tasks", f"app: {', '.join(modules)} has no task functions; mark each with"
                       " @skuld_py.task, or name the module that has them", module=modules[0])
 

@@ -115,6 +115,10 @@ class TaskContext:
         """Add a sentence, or a dict of plain JSON, to the task's log; written within about a second."""
         self.journal.say(words, time.time_ns() // 1_000_000)
 
+    def log_surely(self, words: Mapping[str, Any]) -> threading.Event:
+        """Add a dict of plain JSON to the task's log, whatever else it said; the event is set once it is there."""
+        return self.journal.say_surely(words, time.time_ns() // 1_000_000)
+
     def claim_path(self, base: str) -> str:
         """``BASE/ID/TOKEN``: a place no other claim writes to. Readers trust the completing token's alone."""
         return f"{base.rstrip('/')}/{self.id}/{self.token}"

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -122,6 +123,7 @@ class Journal:
         self._next_mark_s = started_s
         self._death: bytes | None = None
         self._is_closed = False
+        self._awaited: list[tuple[bytes, threading.Event]] = []
 
     def say(self, words: Words, at_ms: int) -> None:
         """Note a sentence or a dict; long texts are cut, too large dicts refused."""
@@ -132,6 +134,13 @@ class Journal:
                                                   if key not in ("kind", "at_ms")})
         self._said_count += 1
         (self._said if self._said_count <= ENTRIES_MAX else self._newest).append(entry)
+
+    def say_surely(self, words: Mapping[str, Any], at_ms: int) -> threading.Event:
+        """Note a dict that is never overtaken; the event is set once the cluster has it."""
+        entry, is_written = encode_entry("log", at_ms, **words), threading.Event()
+        self._awaited.append((entry, is_written))
+        self._said.append(entry)
+        return is_written
 
     def progress(self, done: float, total: float, note: str = "") -> None:
         """Note how far the task is; overtakes what was noted before."""
@@ -200,7 +209,11 @@ class Journal:
     def confirm(self) -> None:
         """The batch taken last is written."""
         if self._batch is not None:
-            count = len(self._batch.entries)
+            written = self._batch.entries
+            for awaited in [each for each in self._awaited if any(each[0] is entry for entry in written)]:
+                self._awaited.remove(awaited)
+                awaited[1].set()
+            count = len(written)
             self._seq += count
             del self._pending[:count]
             self._batch = None

@@ -30,10 +30,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from skuld_py.calls import payloads
 from skuld_py.calls.arguments import Arguments
+from skuld_py.calls.kinds import KINDS, PREFIX
 from skuld_py.calls.payloads import NAME_CHARS_MAX, Call, check_name
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
@@ -147,7 +149,9 @@ def task(function: Callable[..., Any] | None = None, /, *, name: str | None = No
 
 
 def lookup(name: str) -> Callable[..., Any]:
-    """The function registered under a name."""
+    """The function registered under a name. Those of the kinds of tasks are registered when first looked up."""
+    if name in KINDS and name not in _functions:
+        import_module(f"skuld_py.worker.kinds.{name.removeprefix(PREFIX)}")
     function = _functions.get(name)
     if function is None:
         known = ", ".join(sorted(_functions)) or "none"
@@ -157,8 +161,8 @@ def lookup(name: str) -> Callable[..., Any]:
 
 
 def registered() -> tuple[str, ...]:
-    """The names of all functions there are."""
-    return tuple(_functions)
+    """The names of the application's functions."""
+    return tuple(name for name in _functions if not name.startswith(PREFIX))
 
 
 def encode_call(function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> bytes:
@@ -206,6 +210,9 @@ def _register(function: Callable[..., Any], name: str | None, options: Options, 
                           " worker; move it to a module, or give it a name: @task(name=...)")
         name = f"{function.__module__}:{function.__qualname__}"
     check_name(name)
+    if name.startswith(PREFIX) and not function.__module__.startswith("skuld_py."):
+        raise Refused("reserved_name", f"{name}: names that begin with {PREFIX} are Skuld's own; give it another"
+                      " name: @task(name=...)", name=name)
     traits = traits_of(name, function, options.get("retry"), timeout_s, spark)
     options = enqueued_with(options)
     known = _functions.get(name)

@@ -118,23 +118,12 @@ def launch(
     check_release(version("pyspark"))
     handshake = files.directory / "gateway"
     handshake.unlink(missing_ok=True)
-    _write_settings(files.settings, conf)
-    command = [
-        str(java.executable),
-        *java_options(files, conf),
-        *(extra_options or archive_options(java, machine_learning)),
-        "-cp",
-        _class_path(conf, machine_learning),
-        "org.apache.spark.deploy.SparkSubmit",
-        "--properties-file",
-        str(files.settings),
-        "--load-spark-defaults",
-        "pyspark-shell",
-    ]
+    command = [*submit_command(files, conf, java, machine_learning, extra_options), "pyspark-shell"]
+    told = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(handshake)}
     child = process.spawn(
         command,
         log=files.log,
-        environment=_environment(java, conf, python, handshake),
+        environment={**submit_environment(java, conf, python), **told},
         stdin=subprocess.PIPE,
         death_signal=signal.SIGTERM,
     )
@@ -230,7 +219,7 @@ def _class_path(conf: Mapping[str, str], machine_learning: bool) -> str:
     return ":".join([*([first] if first else []), *spark_jars(machine_learning), *directories])
 
 
-def _environment(java: Java, conf: Mapping[str, str], python: str, handshake: Path) -> dict[str, str]:
+def submit_environment(java: Java, conf: Mapping[str, str], python: str) -> dict[str, str]:
     """Python workers inherit this; without PYSPARK_PYTHON they would run whatever is first on PATH. Spark listens,
     and is called back, where its settings say; without a word of theirs, where it finds best."""
     address = conf.get("spark.driver.bindAddress")
@@ -242,8 +231,24 @@ def _environment(java: Java, conf: Mapping[str, str], python: str, handshake: Pa
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_CONNECT_MODE": "0",
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(handshake),
     }
+
+
+def submit_command(files: Files, conf: Mapping[str, str], java: Java, machine_learning: bool,
+                   extra_options: Sequence[str] = ()) -> list[str]:
+    """What starts Spark's launcher in a JVM, up to what it is to run. Writes the settings."""
+    _write_settings(files.settings, conf)
+    return [
+        str(java.executable),
+        *java_options(files, conf),
+        *(extra_options or archive_options(java, machine_learning)),
+        "-cp",
+        _class_path(conf, machine_learning),
+        "org.apache.spark.deploy.SparkSubmit",
+        "--properties-file",
+        str(files.settings),
+        "--load-spark-defaults",
+    ]
 
 
 def _write_settings(path: Path, conf: Mapping[str, str]) -> None:

@@ -12,8 +12,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import attrs
+
 from skuld_py.client.verbs import NODES_VARIABLE
 from skuld_py.worker.apps import load_apps
+from skuld_py.worker.kinds.allowed import Allowed, allowing
 from skuld_py.worker.late_engine import LateEngine
 from skuld_py.worker.masters import check_master
 from skuld_py.worker.renewer import STALL_S
@@ -25,14 +28,17 @@ from skuld_py.worker.worker import GRACE_S, LEASE_S, SLOTS, Worker
 def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLOTS, lease_s: float = LEASE_S,
                directory: Path | None = None, grace_s: float = GRACE_S, stall_s: float = STALL_S,
                holder: str | None = None, metrics: str | None = None, conf: Mapping[str, str] | None = None,
-               machine_learning: bool = False) -> int:
+               machine_learning: bool = False, allowed: Allowed | None = None) -> int:
     """Run a worker in this process, until a signal; the exit status. ``conf`` are the settings of its Spark, which
-    starts with the first task that asks for it."""
+    starts with the first task that asks for it. ``allowed``: what tasks may bring besides arguments."""
     if conf and MASTER in conf:
         check_master(conf[MASTER])
     os.environ[NODES_VARIABLE] = ",".join(nodes)  # what tasks send goes where they come from
-    load_apps(app, py_files_here(conf or {}))
+    has_kinds = allowed is not None and (allowed.kinds or allowed.scripts is not None)
+    load_apps(app, py_files_here(conf or {}), may_lack=bool(has_kinds))
     with contextlib.ExitStack() as held:
+        held.enter_context(allowing(attrs.evolve(allowed or Allowed(), apps=tuple(app), conf=dict(conf or {}),
+                                                 lease_s=lease_s)))
         if directory is None:
             directory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="skuld-worker-")))
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)

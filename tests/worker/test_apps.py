@@ -16,8 +16,16 @@ def test_modules_without_a_task_function_are_refused(monkeypatch: pytest.MonkeyP
         load_apps(["json", "csv"])
     assert refused.value.code == "no_tasks"
 
+    load_apps(["json"], may_lack=True)
+    load_apps([], may_lack=True)
     registry.task(name="apps.one")(_one)
     load_apps(["json"])
+
+
+def test_what_skuld_registers_by_itself_is_no_function_of_an_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "")
+    assert registry.lookup("skuld:join") and registry.lookup("skuld:sql")
+    assert not any(name.startswith("skuld:") for name in registry.registered())
 
 
 def _one(spark: object, context: object) -> None: ...
