@@ -86,7 +86,7 @@ def _outcome(df: Any, job: SqlTask, context: TaskContext) -> Any:
     if not df.columns:
         return None
     if job.output is not None:
-        context.output(job.output).write(df, job.format, **job.options)
+        context.output(job.output).write(df, job.format, partition_by=(), **job.options)
         return {"path": job.output, "format": job.format}
     found = df.take(job.rows + 1)
     if len(found) > job.rows:
