@@ -13,6 +13,7 @@ import errno
 import os
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -111,6 +112,8 @@ class LocalStore:
         written.rename(Path(place, name))
         for directory in (Path(place), *Path(place).parents[:3]):
             sync(directory)
+        with suppress(PermissionError):  # the one around the dataset's may be anybody's
+            sync(Path(place).parents[3])
 
     def move(self, source: str, target: str) -> bool:
         """Rename; POSIX refuses a target that is not empty."""

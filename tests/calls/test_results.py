@@ -18,7 +18,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from calls.values import VALUES, exact
-from skuld_py.calls.results import DEPTH_MAX, MARK, Stored, decode_result, encode_result, joined, parted, shown
+from skuld_py.calls.outputs import OutputFile, Reference, Written, packed
+from skuld_py.calls.results import (
+    DEPTH_MAX,
+    MARK,
+    Carrying,
+    Stored,
+    decode_outputs,
+    decode_result,
+    encode_result,
+    joined,
+    parted,
+    shown,
+)
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 
@@ -100,9 +112,43 @@ JSONS = some.recursive(some.none() | some.booleans() | some.floats() | some.inte
                            inner, max_size=2), max_leaves=12)
 
 
+def _with_outputs(outputs: bytes, value: bytes = b"v") -> bytes:
+    return MARK + b"o" + len(outputs).to_bytes(4, "big") + outputs + value
+
+
+FILES = (OutputFile("a.csv", 3), OutputFile("b/c", 4))
+WRITTEN = Written("census", "/data/census", "csv", 2, 7, 3, "0" * 64, FILES)
+REFERENCE = Reference("/data/census", "a task", 7, "_value-1", 9, "f" * 64)
+
+
+@pytest.mark.parametrize("value", [None, b"", b"x", "text", {"a": [REFERENCE]}])
+def test_a_value_is_read_beside_what_its_task_wrote(value: object) -> None:
+    stored = encode_result(Carrying(value, (WRITTEN,)))
+
+    assert exact(decode_result(stored)) == exact(value)
+    assert decode_outputs(stored) == (WRITTEN,)
+    assert decode_outputs(encode_result(value)) == decode_outputs(None) == ()
+
+
+@pytest.mark.parametrize("change", [
+    {"path": 7}, {"path": "x" * 1_001}, {"name": None}, {"count": -1}, {"count": 1 << 63}, {"count": True},
+    {"bytes": 1.5}, {"rows": "3"}, {"sha256": "0" * 63}, {"sha256": "g" * 64}, {"files": [["../a", 1]]},
+    {"files": [["/a", 1]]}, {"files": [["a", -1]]}, {"files": [["a"]]}, {"files": 3}])
+def test_what_is_said_of_outputs_is_checked_field_by_field(change: dict[str, object]) -> None:
+    plain = json.loads(packed([WRITTEN], with_files=True))[0]
+    stored = _with_outputs(json.dumps([plain | change]).encode())
+
+    assert decode_outputs(_with_outputs(json.dumps([plain]).encode())) == (WRITTEN,)
+    assert decode_result(stored) == stored and decode_outputs(stored) == ()
+    assert decode_outputs(_with_outputs(json.dumps([plain] * 33).encode())) == ()
+    inner = _with_outputs(json.dumps([plain]).encode(), _with_outputs(json.dumps([plain]).encode()))
+    assert decode_result(inner) == inner, "outputs of outputs"
+
+
 @settings(max_examples=300, deadline=None)
 @given(some.binary(max_size=40).map(lambda data: MARK + data) | some.binary(max_size=40)
-       | JSONS.map(lambda value: MARK + b"j" + json.dumps(value).encode()))
+       | JSONS.map(lambda value: MARK + b"j" + json.dumps(value).encode())
+       | JSONS.map(lambda value: _with_outputs(json.dumps(value).encode())))
 @example(MARK + b"b" + MARK)
 def test_any_bytes_are_a_result_that_can_be_stored_again(stored: bytes) -> None:
     found = decode_result(stored)

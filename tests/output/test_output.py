@@ -13,10 +13,12 @@ from typing import Any
 
 import attrs
 import pytest
+from click.testing import CliRunner
 
 import skuld_py
 from skuld_py.calls.outputs import OutputFile
 from skuld_py.calls.results import decode_result, encode_result
+from skuld_py.cli.main import main
 from skuld_py.client.claims import Claim
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
@@ -104,6 +106,23 @@ def test_what_a_task_wrote_is_there_when_it_is_completed_and_named(client: Memor
     result = client.result(task)
     assert result["small"] == 1 and skuld_py.read_reference(result["big"]) == BIG
     assert not list(tmp_path.glob("*/_claims/*"))
+
+
+def test_get_shows_what_a_task_wrote(
+    client: MemoryClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skuld_py.client.client.Client", lambda *_, **options: client.cluster.client())
+    task = client.enqueue(QUEUE, write_all.call(str(tmp_path)))
+    client.run_until_empty(QUEUE)
+
+    shown = CliRunner().invoke(main, ["get", str(task), "--nodes", "127.0.0.1:1"]).output
+    document = json.loads(CliRunner().invoke(main, ["get", str(task), "--nodes", "127.0.0.1:1", "--json"]).output)
+
+    assert f"counts: 2 files, 39 bytes, 3 rows, below {tmp_path}/counts" in shown
+    assert "model: 1 files, 1000 bytes, below" in shown
+    lines = document["outputs"][2]
+    assert (lines["name"], lines["format"], lines["count"], lines["rows"]) == ("lines", "json", 1, 2)
+    assert document["value"]["big"]["bytes"] > 64 << 10 and document["value"]["small"] == 1
 
 
 def test_what_a_failed_task_wrote_is_never_seen(client: MemoryClient, tmp_path: Path) -> None:
@@ -360,7 +379,7 @@ def test_what_is_sealed_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Monke
 
     manifest = synced.index(f"{place}/._skuld.json")
     assert {f"{place}/part=1/file", f"{place}/part=1", str(place)} <= {*synced[: manifest + 3]}
-    assert synced[-4:] == [str(place), str(tmp_path / "_claims/t"), str(tmp_path / "_claims"), str(tmp_path)]
+    assert synced[-5:] == [str(place), *(str(each) for each in place.parents[:4])]
 
 
 def test_an_output_without_a_file_is_one(client: MemoryClient, tmp_path: Path) -> None:
