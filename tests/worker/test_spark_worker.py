@@ -47,6 +47,12 @@ def square(spark, context, count):
     return {"total": total, "session": spark.getActiveSession() is not None}
 
 
+@skuld_py.task
+def copy(spark, context, path):
+    spark.range(1_000).write.parquet(path)
+    time.sleep(1)  # Spark's status runs behind
+
+
 def hold_on(pipe):
     with open(pipe, "w") as said:
         said.write("running")
@@ -206,7 +212,18 @@ def test_a_task_runs_and_its_log_tells_how_far_it_came(
     spark = progress[-1]["spark"]  # Spark's status runs behind: what is done may be a step short at the end
     assert (spark["jobs"], spark["stages"][1], spark["tasks"][1]) == (1, 1, 2)
     assert spark["stages"][0] <= 1 and 1 <= spark["tasks"][0] <= 2
-    assert 0 < spark["rows"][0] <= 1_000 and spark["rows"][1] == 0
+    assert "rows" not in spark and "bytes" not in spark, "no file is read or written"
+
+
+def test_rows_and_bytes_that_a_task_reads_and_writes_are_in_its_log(
+    jvm: psutil.Process, client: Client, eventually: Eventually, tmp_path: Path
+) -> None:
+    task = client.enqueue("jobs", call("copy", str(tmp_path / "copy")))
+
+    eventually(is_completed(client, task))
+
+    spark = [decode_entry(data) for data in client.get(task).claims[0].log][-1]["spark"]
+    assert (spark["rows"], spark["bytes"][0]) == ([1_000, 1_000], 0) and spark["bytes"][1] > 1_000
 
 
 def test_a_short_task_does_not_wait_for_the_end_of_a_long_one(
