@@ -45,7 +45,8 @@ def good_call_of(name: str) -> tuple[Any, ...]:
 
 GOOD = {name: good_call_of(name) for name in sorted(VERBS)}
 ALSO: dict[str, dict[str, Any]] = {
-    "put_schedule": {"every_s": 60}, "set_limits": {"concurrency": 1}, "update": {"seq": 0}}
+    "put_schedule": {"every_s": 60}, "set_limits": {"concurrency": 1},
+    "update": {"seq": 0, "checkpoint": 5, "number": 0}}
 ODD: tuple[Any, ...] = (
     None, True, -1, 0, 1, 4, 10, 1.5, math.nan, math.inf, 1 << 31, 1 << 63, 10**400, "", "a b", "\ud800", "no id",
     "x" * 300, b"", b"1" * 19, ID, bytearray(20), b"x" * 70_000, b"x" * ((1 << 20) + 1), [], [None], [7], [b"x"],
