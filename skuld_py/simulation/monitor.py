@@ -223,6 +223,10 @@ class Monitor:
         return bool(stores) and all(
             self._is_sealed(store.committed("meta", mark), key) and not _remains(store, key) for store in stores)
 
+    def _went_as_it_came(self, key: bytes) -> bool:
+        """Whether a lone replica has taken a task, buried and collected it in one commit: it was to end by then."""
+        return len(self._voters_of(_partition(key))) == 1 and self._was_refused(key[:22])
+
     def _is_sealed(self, record: bytes | None, key: bytes) -> bool:
         return record is not None and key[2:10] <= record[8:16]
 
@@ -333,7 +337,7 @@ class Monitor:
     def _check_copies(self, operation: Operation, answer: m.Acked, w: int, table: str, key: bytes,
                       is_copy: Callable[[bytes | None], bool]) -> None:
         self.counts[ACK_IS_FSYNCED] += 1
-        if key[2:22] in self.going:
+        if key[2:22] in self.going or self._went_as_it_came(key):
             return
         copies = self._copies(lambda store: is_copy(store.committed(table, key)))
         if copies < max(answer.copies, w or self._majority()):
