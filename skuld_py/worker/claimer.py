@@ -7,7 +7,8 @@ Invariants:
 * A request waits at the cluster for at most ``WAIT_S``: it cannot be called off, and a task granted after the
   worker has gone would lie until its lease ends. What comes while closing is given back.
 * Claims are handed over before their tasks are read: they are held meanwhile, however long the reading takes.
-  Only those are read that need Spark (``blame``); what cannot be read counts as never claimed before.
+  Only those are read that need Spark (``blame``), and of batched ones those that may have been claimed before;
+  what cannot be read counts as never claimed before.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ class Claimer:
 
     def _hand_over(self, made: list[Assignment]) -> None:
         self._on_claims(made)
-        if of_spark := [each for each in made if each.needs_spark]:
-            self._on_known(of_spark, self._read(of_spark))
+        if claimed_before := [each for each in made if each.has_past]:
+            self._on_known(claimed_before, self._read(claimed_before))
 
     def _read(self, made: list[Assignment]) -> dict[bytes, Task]:
         try:
