@@ -14,8 +14,9 @@ Invariants:
   ``vitals``. A worker that is stopped loses its claims with their leases.
 * It knows the worker's engine, by process and start. A worker that does not acknowledge a loss at once cannot end
   the claim's jobs: so the engine is killed, before another worker's jobs run beside them for long.
-* The worker's half never blocks. A renewer that died or stopped answering is replaced, and the new one holds
-  what the old one held; the worker watches the deadlines it knows in any case.
+* The worker's half never blocks: what the pipe does not take now goes with what is said next, each second at
+  the latest. A renewer that died or stopped answering is replaced, and the new one holds what the old one held;
+  the worker watches the deadlines it knows in any case.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -68,6 +70,7 @@ class Renewer:
         self._held: dict[Key, float] = {}
         self._limits: dict[Key, float] = {}
         self._engine: int | None = None
+        self._unsaid: deque[bytes] = deque()
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._unanswered_since: float | None = None
@@ -138,6 +141,7 @@ class Renewer:
         assert self._child.stdin is not None
         os.set_blocking(self._child.stdin.fileno(), False)
         self._unanswered_since = None
+        self._unsaid.clear()
         self._say(self._greeting)
         self._say({"engine": self._engine})
         for key, deadline in self._held.items():
@@ -150,14 +154,17 @@ class Renewer:
             self._say({what: [_named(key) for key in keys[start : start + KEYS_IN_LINE]], **more})
 
     def _say(self, words: dict[str, Any]) -> None:
-        """Write one line, whole or not at all (it fits into PIPE_BUF); a child that does not read is ended."""
+        """Write one line, behind those that were not taken yet, each whole or not at all (it fits into PIPE_BUF)."""
         assert self._child is not None and self._child.stdin is not None
+        self._unsaid.append(json.dumps(words).encode() + b"\n")
         try:
-            os.write(self._child.stdin.fileno(), json.dumps(words).encode() + b"\n")
+            while self._unsaid:
+                os.write(self._child.stdin.fileno(), self._unsaid[0])
+                self._unsaid.popleft()
         except BlockingIOError:
-            self._child.kill()
+            return  # a child that reads nothing does not answer either, and is ended for that
         except (OSError, ValueError):
-            return  # it is gone: the listener replaces it, and tells the new one everything
+            self._unsaid.clear()  # it is gone: the listener replaces it, and tells the new one everything
 
     def _listen(self) -> None:
         while True:
@@ -241,6 +248,8 @@ class _Process:
             wake_s = min([LOOK_S, *(at - steady_s() for at in wakes)])
             with contextlib.suppress(queue.Empty):
                 self._inbox.get(timeout=max(0.0, wake_s))()
+                while True:  # the claims of a batch come in many lines
+                    self._inbox.get_nowait()()
 
     def _tell_lost(self, key: Key, reason: str) -> None:
         self._losses.told(key, steady_s())
