@@ -6,7 +6,7 @@ needed, and which tasks can run together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -81,6 +81,12 @@ def assigned(claim: Claim) -> Assignment:
     if not isinstance(work, Work) or not work.traits.batch:
         return Assignment(claim, work)
     return Assignment(claim, work, _kind(claim.queue, work.call.name, work.function.__module__, work.traits.batch))
+
+
+def turns_of(made: Sequence[Assignment]) -> int:
+    """How many slots these take one after the other: a batch takes one."""
+    kinds = [each.kind for each in made if each.kind is not None]
+    return len(made) - len(kinds) + len({*kinds})
 
 
 _kind = cache(Kind)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
 from skuld_py.model.task import Task
-from skuld_py.worker.assignment import Assignment, assigned
+from skuld_py.worker.assignment import Assignment, assigned, turns_of
 from skuld_py.worker.shares import Shares, Wish
 
 WAIT_S = 1.0
@@ -95,19 +95,20 @@ class Claimer:
                 claims = self._client.claim(queue, n=wish.count, lease_s=self._lease_s,
                                             wait_s=WAIT_S if wish.waits else 0)
             except SkuldError as error:
-                self._answer(queue, wish, 0)
+                self._answer(queue, wish, 0, 0)
                 self._on_error(error)
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_closing, pause_s)
                 pause_s = min(PAUSE_S_MAX, pause_s * 2)
                 continue
             pause_s = PAUSE_S
-            self._answer(queue, wish, len(claims))
+            made = [assigned(claim) for claim in claims]
+            self._answer(queue, wish, len(claims), turns_of(made))
             if claims and self._is_closing:
                 with contextlib.suppress(SkuldError):
                     self._client.release(*claims)
             elif claims:
-                self._hand_over([assigned(claim) for claim in claims])
+                self._hand_over(made)
 
     def _hand_over(self, made: list[Assignment]) -> None:
         self._on_claims(made)
@@ -131,7 +132,7 @@ class Claimer:
                     self._changed.wait()
             return None if self._is_closing else wish
 
-    def _answer(self, queue: str, wish: Wish, count: int) -> None:
+    def _answer(self, queue: str, wish: Wish, count: int, turns: int) -> None:
         with self._changed:
-            self._shares.answered(queue, wish, count)
+            self._shares.answered(queue, wish, count, turns)
             self._changed.notify_all()

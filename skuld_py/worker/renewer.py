@@ -41,7 +41,6 @@ from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
-from skuld_py.model import ids, proofs
 from skuld_py.worker.lease import Key, LeaseKeeper
 from skuld_py.worker.vitals import TIMEOUT, Look, Losses, Overruns, parse_stat
 
@@ -50,7 +49,7 @@ LOOK_S = 1.0
 DEAF_S = 5.0
 REPLACE_PAUSE_S = 0.5
 KEYS_IN_LINE = 30
-"""A line is at most 4,096 bytes long, which is PIPE_BUF; a key takes up to 90."""
+"""A line is at most 4,096 bytes long, which is PIPE_BUF; a key takes up to 110."""
 
 _log = logging.getLogger(__name__)
 
@@ -154,7 +153,7 @@ class Renewer:
             self._say({what: [_named(key) for key in keys[start : start + KEYS_IN_LINE]], **more})
 
     def _say(self, words: dict[str, Any]) -> None:
-        """Write one line, behind those that were not taken yet, each whole or not at all (it fits into PIPE_BUF)."""
+        """Write one line, behind those not taken yet; each whole or not at all, for it fits into PIPE_BUF."""
         assert self._child is not None and self._child.stdin is not None
         self._unsaid.append(json.dumps(words).encode() + b"\n")
         try:
@@ -206,11 +205,11 @@ class Renewer:
 
 
 def _named(key: Key) -> list[str | int]:
-    return [ids.to_text(key[0]), key[1], key[2].hex()]
+    return [key[0].hex(), key[1], key[2].hex()]
 
 
 def _key(named: list[Any]) -> Key:
-    return ids.from_text(named[0]), named[1], proofs.from_text(named[2])
+    return bytes.fromhex(named[0]), named[1], bytes.fromhex(named[2])
 
 
 class _Process:

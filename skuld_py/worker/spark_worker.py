@@ -122,9 +122,9 @@ class SparkEngine:
             self._stages.pop(context.name, None)
 
     def call_many(self, name: str, order: Order, items: Sequence[Item]) -> Sequence[Done]:
-        """Run the items as one job, in as many parts as Spark runs at once: each part costs some 20 ms."""
+        """Run the items as one job, in no more parts than Spark runs at once."""
         session = self._runtime.session
-        parts = min(len(items), session.sparkContext.defaultParallelism)
+        parts = min(len(items), order.parts_max, session.sparkContext.defaultParallelism)
         order = attrs.evolve(order, bytes_max=order.bytes_max // parts)
         self._homes[name] = Home(session)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.cluster]
 Eventually = Callable[[Callable[[], bool]], None]
 Start = Callable[..., RunningWorker]
 ONCE = Retry(1)
+LEASE_S = 3.0
 
 
 @skuld_py.task(name="batches.score", batch=True, retry=Retry(3, backoff_s=0, on=OSError))
@@ -60,7 +62,7 @@ def start(cluster: LocalCluster, queue: str, tmp_path: Path) -> Iterator[Start]:
         def begin(**options: Any) -> RunningWorker:
             lines: list[str] = []
             engine = options.pop("engine", None) or FakeEngine()
-            options = {"lease_s": 5.0, "grace_s": 20.0, "slots": 1, **options}
+            options = {"lease_s": LEASE_S, "grace_s": 20.0, "slots": 1, **options}
             worker = Worker(cluster.addresses, queue, engine, renewer_log=tmp_path / "renewer.log",
                             report=lines.append, **options)
             running = RunningWorker(worker, engine, lines)
@@ -81,7 +83,8 @@ def test_tasks_of_a_batched_function_run_together_and_each_has_its_own_end(
 ) -> None:
     odd = {"fail": "ValueError: no column 'amount'", "dead": "no such customer", "exit": "SystemExit: 0",
            "object": "a plain value"}
-    tasks = client.enqueue_many(queue, [score.call(number, day=date(2026, 11, number + 1)) for number in range(20)])
+    days = [date(2026, 11, number + 1) for number in range(20)]
+    tasks = client.enqueue_many(queue, [score.call(number, day) for number, day in enumerate(days)])
     dead = {what: client.enqueue(queue, score.call(what), retry=ONCE) for what in odd}
     snoozed = client.enqueue(queue, score.call("snooze"))
     again = client.enqueue(queue, score.call("forgive"), retry=Retry(2, backoff_s=0))
@@ -90,7 +93,7 @@ def test_tasks_of_a_batched_function_run_together_and_each_has_its_own_end(
     eventually(all_ended(client, [*tasks, *dead.values(), again]))
     eventually(lambda: client.get(snoozed).state == "scheduled")
 
-    assert client.results(tasks) == [[number, date(2026, 11, number + 1)] for number in range(20)]
+    assert client.results(tasks) == [[number, day] for number, day in enumerate(days)]
     for what, words in odd.items():
         assert words in (client.get(dead[what]).error or b"").decode()
     error = (client.get(dead["fail"]).error or b"").decode()
@@ -135,19 +138,22 @@ def test_a_claim_that_is_lost_while_its_batch_runs_is_dropped_and_the_others_go_
 ) -> None:
     engine = FakeEngine()
     engine.gate.clear()
-    tasks = client.enqueue_many(queue, [score.call(what) for what in ("wait", 1, 2)])
+    lost, cancelled, kept = client.enqueue_many(queue, [score.call("wait")] * 3)
     running = start(engine=engine, slots=3)
-    eventually(lambda: bool(engine.jobs))
-    lost, cancelled, kept = (tasks[["wait", 1, 2].index(what)] for what in (*engine.jobs[0], *["wait", 1, 2])[:3])
+    eventually(lambda: ["wait"] * 3 in engine.jobs)
     client.release(holders_name(lost))
     client.cancel(cancelled)
     eventually(lambda: running.worker.counts.lost == 1)
+    time.sleep(LEASE_S / 2)  # so long until the worker knows at the latest that a task is cancelled
+    assert not engine.cancelled, "a batch goes on as long as one of its runs is wanted"
     engine.gate.set()
 
     eventually(all_ended(client, [lost, kept]))
 
     assert [claim.outcome for claim in client.get(lost).claims] == ["released", "completed"]
-    assert not engine.cancelled, "a batch goes on as long as one of its runs is wanted"
+    assert [claim.outcome for claim in client.get(kept).claims] == ["completed"]
+    eventually(lambda: client.get(cancelled).state == "cancelled")
+    assert any("1 returned" in line and "1 lost" in line and "1 given back" in line for line in running.lines)
 
 
 def test_when_the_engine_dies_under_a_batch_its_tasks_run_alone_afterwards(
@@ -170,7 +176,7 @@ def test_when_the_engine_dies_under_a_batch_its_tasks_run_alone_afterwards(
 def test_tasks_of_other_functions_are_not_starved_by_batches(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
-    calls = [call for number in range(60) for call in (score.call(number), other.call(number), single.call(number))]
+    calls = [each.call(number) for number in range(60) for each in (score, other, single)]
     tasks = client.enqueue_many(queue, calls)
     running = start()
 

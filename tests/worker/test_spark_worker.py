@@ -33,8 +33,10 @@ QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 # would go on for a minute; the pipe's end says that Spark's Python process has gone. `crawl` has more parts than
 # Spark slots, for some 40 seconds. `script` does what scripts for Spark do, from the first line to the last.
 APP = '''
+import os
 import threading
 import time
+from datetime import date
 import skuld_py
 from pyspark.sql import SparkSession
 
@@ -57,6 +59,15 @@ def hold_on(pipe):
 @skuld_py.task
 def stumble(spark, context):
     return spark.sparkContext.parallelize(range(2), 1).map(lambda n: 1 // n).sum()
+
+
+@skuld_py.task(batch=True)
+def cube(number: int, day: date | None = None):
+    if number < 0:
+        os._exit(3)
+    if number > 1000:
+        sum(range(10**10))
+    return [number ** 3, day]
 
 
 @skuld_py.task
@@ -281,6 +292,24 @@ def test_a_worker_that_was_stopped_keeps_its_healthy_jvm(
 
     eventually(is_completed(client, task))
     assert jvm_of(worker) == jvm
+
+
+def test_tasks_of_a_batched_function_are_one_job_and_what_kills_its_process_fails_alone(
+    worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
+) -> None:
+    day = date(2026, 11, 20)
+    tasks = client.enqueue_many("jobs", [call("cube", number, day.isoformat()) for number in range(8)])
+    bad = [client.enqueue("jobs", call("cube", number), retry=Retry(1), headers={"skuld-timeout-s": "0.5"})
+           for number in (-1, 1001)]
+
+    eventually(lambda: all(client.get(task).state == "dead" for task in bad))
+    eventually(lambda: all(task.is_completed for task in client.get_many(tasks)))
+
+    assert client.results(tasks) == [[number ** 3, day] for number in range(8)]
+    crashed, late = (client.get(task).error or b"" for task in bad)
+    assert crashed.startswith(b"crashed: the Python process that ran it ended")
+    assert late.startswith(b"timeout: it ran for longer")
+    assert {len(task.claims) for task in client.get_many([*tasks, *bad])} == {1}
 
 
 def test_jobs_from_a_tasks_own_threads_end_with_it(

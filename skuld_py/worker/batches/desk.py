@@ -57,7 +57,8 @@ class Desk:
         """Start a batch of these."""
         kind = runs[0].kind
         assert kind is not None
-        order = Order(kind.name, kind.module, self._sizes_of(kind).budget_s, BYTES_MAX)
+        sizes = self._sizes_of(kind)
+        order = Order(kind.name, kind.module, sizes.parts(len(runs)), sizes.budget_s, BYTES_MAX)
         batch = self._batches[kind] = Batch(kind, runs, self._engine, order, self._on_outcome)
         for run in runs:
             run.join_batch(batch)

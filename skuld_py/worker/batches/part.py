@@ -47,10 +47,12 @@ Item = tuple[bytes, float | None]
 
 @attrs.frozen
 class Order:
-    """What a part is to do with its items: call the function ``name`` of ``module``."""
+    """What a job is to do with its items, in at most ``parts_max`` parts: call the function ``name`` of
+    ``module``."""
 
     name: str
     module: str
+    parts_max: int
     budget_s: float
     bytes_max: int
 

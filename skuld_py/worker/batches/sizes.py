@@ -8,6 +8,7 @@ What is predicted may be wrong, so a part begins no item after ``budget_s`` (``p
 bounded by that and one item, whatever items do. Items that it did not come to wait again.
 
 * Of a function that is not known yet, or only by a few items, at most ``FIRST`` go into one job.
+* A job has as many parts as Spark runs at once, but none with less work than ``PART_S``: a part costs some 20 ms.
 * An item's time rises at once with a slow job and falls slowly with quick ones.
 * No job has more than ``BATCH_MAX`` items, as many as one request claims or completes; larger ones would wait for
   their claims for longer than they would save.
@@ -18,6 +19,8 @@ that had a task now and then never gets a large job when many come.
 
 from __future__ import annotations
 
+from math import ceil
+
 from skuld_py.config import DEFAULT_LIMITS
 
 BATCH_MAX = DEFAULT_LIMITS.batch_tasks
@@ -25,6 +28,7 @@ BYTES_MAX = 16 << 20
 """Payloads of one job, and results of one: both go through the driver at once."""
 FIRST = 100
 GOAL_S = 1.0
+PART_S = 0.02
 LEASE_SHARE = 4
 NEWS = 0.2
 """How much a quick job counts beside those before it."""
@@ -50,6 +54,10 @@ class Sizes:
         room_s = max(self._goal_s - self._price_s, self._goal_s / 2)
         fitting = max(1, int(room_s * self._parts / max(self._each_s, _LEAST_S)))
         return min(self._most, fitting, FIRST if self._seen < FIRST else fitting)
+
+    def parts(self, count: int) -> int:
+        """At most so many parts for so many items."""
+        return max(1, min(count, ceil(count * self._each_s / PART_S))) if self._seen else count
 
     def note(self, count: int, wall_s: float, busy_s: float, parts: int) -> None:
         """A job with so many items took ``wall_s``; the items took ``busy_s`` together, in ``parts`` at once."""
