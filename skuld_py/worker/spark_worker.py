@@ -36,6 +36,13 @@ from skuld_py.worker.pools import Pools
 from skuld_py.worker.spark_guard import Home, at_home, guard, inherited
 from skuld_py.worker.spark_session import SparkRuntime
 
+CRASHED = "Python worker exited unexpectedly"
+"""Of all that Spark says of a job that failed for it, what matters begins so."""
+
+
+class ProcessEnded(Exception):
+    """A Python process of Spark's ended under a job, with its last words."""
+
 
 class Seen(NamedTuple):
     """A stage as it was seen last: tasks done and known; rows and bytes read and written."""
@@ -132,6 +139,11 @@ class SparkEngine:
                   self._runtime.run_in_group(name, f"{order.name}, {len(items)} tasks", pool=pool)):
                 return (session.sparkContext.parallelize(items, parts).mapPartitions(partial(run_part, order))
                         .collect())
+        except Py4JError as error:
+            _, crashed, words = str(error).partition(CRASHED)
+            if not crashed:
+                raise
+            raise ProcessEnded(crashed + words.split("\n\tat ")[0]) from None
         finally:
             self._homes.pop(name, None)
             self._cancelled.discard(name)

@@ -23,7 +23,7 @@ import attrs
 
 from skuld_py.worker.assignment import Kind
 from skuld_py.worker.batches.halving import Halving
-from skuld_py.worker.batches.part import Done, Item, Order
+from skuld_py.worker.batches.part import LATE, Done, Item, Order
 from skuld_py.worker.endings import Ending, Failed, Stopped, failed
 from skuld_py.worker.lease import Key
 from skuld_py.worker.outcome import said
@@ -132,8 +132,7 @@ class Batch:
                     break
                 culprit = halving.crashed(group)
                 if culprit is not None:
-                    failure = _crash(culprit, words, time.monotonic() - began)
-                    self._on_outcome(self, Outcome([(culprit, failure)]))
+                    self._on_outcome(self, Outcome([(culprit, _crash(words))]))
             else:
                 self._on_outcome(self, _outcome(group, done, time.monotonic() - began))
         else:
@@ -149,9 +148,8 @@ def _item(run: Run) -> Item:
     return run.claim.payload, run.timeout_s
 
 
-def _crash(run: Run, words: str, took_s: float) -> Failed:
-    has_time_out = run.timeout_s is not None and took_s >= run.timeout_s
-    first = TIMEOUT if has_time_out else CRASHED
+def _crash(words: str) -> Failed:
+    first = TIMEOUT if LATE in words else CRASHED
     return Failed(first, f"{first}\n{words}".encode("utf-8", "backslashreplace"))
 
 

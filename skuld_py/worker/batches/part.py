@@ -7,7 +7,8 @@ Invariants:
 
 * Whatever an item raises is its own ending. A part ends with as many endings as it has items.
 * An item runs for at most its ``timeout_s``, measured here: then it is interrupted by a signal. One that stands in
-  C and hears none ends ``EXIT_S`` later with the process, and is found by ``halving``.
+  C and hears none ends ``EXIT_S`` later with the process, which says so in its last words, and is found by
+  ``halving``.
 * After ``budget_s``, and behind results of ``bytes_max`` in all, no item is begun: its ending is None. The first
   one always is, so every job gets somewhere.
 
@@ -40,6 +41,10 @@ from skuld_py.worker.vitals import TIMEOUT
 EXIT_S = 1.0
 AGAIN_S = 1.0
 """A function that swallows the order to stop gets it again."""
+
+FAULTS = "PYTHON_FAULTHANDLER_DIR"
+LATE = "Timeout ("
+"""How the last words of a process begin that was ended for an item's time."""
 
 Item = tuple[bytes, float | None]
 """A payload, and how long it may take in seconds."""
@@ -117,6 +122,12 @@ def _ending(function: Callable[..., Any], traits: Traits, payload: bytes, timeou
     return ended_with(value)
 
 
+def _last_words() -> str:
+    """What Spark reads when this process has crashed: a file by its number, where ``FAULTS`` names a directory."""
+    directory = os.environ.get(FAULTS)
+    return os.devnull if directory is None else os.path.join(directory, str(os.getpid()))
+
+
 @contextlib.contextmanager
 def _limited(timeout_s: float) -> Iterator[None]:
     """Interrupt the block after this time; where signals arrive, in the main thread of a process."""
@@ -130,8 +141,8 @@ def _limited(timeout_s: float) -> Iterator[None]:
             raise _TimedOut
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    with open(os.devnull, "w") as nowhere:
-        faulthandler.dump_traceback_later(timeout_s + EXIT_S, exit=True, file=nowhere)
+    with open(_last_words(), "a") as file:
+        faulthandler.dump_traceback_later(timeout_s + EXIT_S, exit=True, file=file)
         signal.setitimer(signal.ITIMER_REAL, timeout_s, AGAIN_S)
         try:
             try:
