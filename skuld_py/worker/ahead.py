@@ -9,7 +9,8 @@ fits now; each takes a fraction of the lease. A queue may hold other tasks betwe
 than bring as many of those as would be claimed without batches, by their share in what was claimed lately.
 
 A task that was claimed ahead and is not begun after ``PATIENCE_S``, since others took longer than was thought, is
-given back, and it is learnt anew how long they take.
+given back, and it is learnt anew how long they take. One of a batch waits for a quarter of the lease more: that
+long the batch before it may begin items.
 """
 
 from __future__ import annotations

@@ -315,7 +315,8 @@ class Worker:
         if self._taken < self._slots or not self._waiting:
             return
         before_s = time.monotonic() - PATIENCE_S
-        late = [run for run in self._waiting if run.received_s < before_s and run.deaths == 0
+        late = [run for run in self._waiting
+                if run.received_s + self._desk.patience_s(run) < before_s and run.deaths == 0
                 and (self._ignition.is_ready or not run.needs_spark)]
         if late:
             self._waiting = [run for run in self._waiting if run not in late]

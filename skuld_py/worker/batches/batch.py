@@ -124,6 +124,7 @@ class Batch:
             began = time.monotonic()
             try:
                 done = self._engine.call_many(self.name, self.order, [_item(run) for run in group])
+                outcome = _outcome(group, done, time.monotonic() - began)
             except BaseException as error:
                 words = said(error)  # while the JVM is there to be asked
                 if self._stopped.is_set() or not self._engine.is_alive():
@@ -134,7 +135,7 @@ class Batch:
                 if culprit is not None:
                     self._on_outcome(self, Outcome([(culprit, _crash(words))]))
             else:
-                self._on_outcome(self, _outcome(group, done, time.monotonic() - began))
+                self._on_outcome(self, outcome)
         else:
             last = [(run, Stopped()) for run in halving.left]
         self._on_outcome(self, Outcome(last, is_over=True))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from skuld_py.worker.assignment import Kind
 from skuld_py.worker.batches.batch import Batch, Outcome
 from skuld_py.worker.batches.part import Order
-from skuld_py.worker.batches.sizes import BYTES_MAX, Sizes
+from skuld_py.worker.batches.sizes import BYTES_MAX, LEASE_SHARE, Sizes
 from skuld_py.worker.endings import Ending, Stopped
 from skuld_py.worker.lease import Key
 from skuld_py.worker.run import Engine, Run
@@ -31,6 +31,10 @@ class Desk:
         self._on_outcome = on_outcome
         self._sizes: dict[Kind, Sizes] = {}
         self._batches: dict[Kind, Batch] = {}
+
+    def patience_s(self, run: Run) -> float:
+        """How much longer a run may wait for its turn than another: its kind may have a batch under way."""
+        return 0.0 if run.kind is None else self._lease_s / LEASE_SHARE
 
     @property
     def beyond(self) -> int:
@@ -80,11 +84,10 @@ class Desk:
         return left
 
     def learn(self, batch: Batch, outcome: Outcome) -> int:
-        """How long a job of this batch's kind took; how many may be in the next one."""
-        sizes = self._sizes_of(batch.kind)
+        """How long a job of this batch's kind took; how many the largest may have of those that come next."""
         if outcome.parts:
-            sizes.note(len(outcome.ended), outcome.wall_s, outcome.busy_s, outcome.parts)
-        return sizes.limit
+            self._sizes_of(batch.kind).note(len(outcome.ended), outcome.wall_s, outcome.busy_s, outcome.parts)
+        return max(self._sizes_of(kind).limit for kind in [batch.kind, *self._batches])
 
     def end(self, batch: Batch) -> bool:
         """A batch is over: the next of its kind may begin. False when it was over before."""

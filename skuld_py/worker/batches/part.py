@@ -39,6 +39,8 @@ from skuld_py.worker.traits import Traits
 from skuld_py.worker.vitals import TIMEOUT
 
 EXIT_S = 1.0
+TIMER_S_MAX = 10_000_000.0
+"""What every kernel's timer takes; a longer limit is none."""
 AGAIN_S = 1.0
 """A function that swallows the order to stop gets it again."""
 
@@ -110,7 +112,7 @@ def _ending(function: Callable[..., Any], traits: Traits, payload: bytes, timeou
     except Refused as problem:
         return refused(problem)
     try:
-        if timeout_s is None:
+        if timeout_s is None or timeout_s > TIMER_S_MAX:
             value = function(*call.args, **call.kwargs)
         else:
             with _limited(timeout_s):
