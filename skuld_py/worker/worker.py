@@ -6,7 +6,7 @@ Spark: it starts when the first task that needs it is claimed, and other tasks n
 
 Invariants:
 
-* At most ``slots`` tasks run; how many more are claimed says ``ahead``.
+* At most ``slots`` tasks or ``batches`` run; how many more are claimed says ``ahead``.
 * A task runs only while its claim is held. A claim that is lost (by the renewer's word or by this machine's
   clock) is marked first, then its Spark jobs are cancelled, then its thread is told; it is never completed.
 * A cancellation that the engine does not confirm is made sure of by replacing the engine.

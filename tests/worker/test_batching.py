@@ -18,6 +18,7 @@ from skuld_py.calls.results import decode_result
 from skuld_py.client.options import Retry
 from skuld_py.errors import Refused
 from skuld_py.worker.ahead import AHEAD_MAX, Ahead
+from skuld_py.worker.batches import part
 from skuld_py.worker.batches.halving import Halving
 from skuld_py.worker.batches.part import Order, run_part
 from skuld_py.worker.batches.sizes import BATCH_MAX, FIRST, Sizes
@@ -47,6 +48,12 @@ def act(what: str, number: int = 0) -> Any:
         case "final":
             raise ValueError(what)
     return what
+
+
+@pytest.fixture(autouse=True)
+def no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that stands still, tests do not end with the item that runs for too long."""
+    monkeypatch.setattr(part, "EXIT_S", 600.0)
 
 
 def ran(*payloads: bytes, timeout_s: float | None = None, **limits: Any) -> list[Any]:

@@ -38,11 +38,11 @@ from skuld_py.worker.registry import lookup, rebuilt, registered, traits_of_func
 from skuld_py.worker.traits import Traits
 from skuld_py.worker.vitals import TIMEOUT
 
-EXIT_S = 1.0
+EXIT_S = 2.0
 TIMER_S_MAX = 10_000_000.0
 """What every kernel's timer takes; a longer limit is none."""
-AGAIN_S = 1.0
-"""A function that swallows the order to stop gets it again."""
+AGAIN_S = 0.25
+"""A function that swallows the order to stop gets it again, as long as the process is there."""
 
 FAULTS = "PYTHON_FAULTHANDLER_DIR"
 LATE = "Timeout ("
