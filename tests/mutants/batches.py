@@ -17,7 +17,6 @@ FULL = DESK + "test_a_lot_has_no_more_runs_and_bytes_than_one_job_may_have"
 WANTED = DESK + "test_a_batch_is_wanted_as_long_as_nothing_is_decided_of_one_of_its_runs"
 ONE = DESK + "test_one_batch_of_a_kind_runs_at_a_time_and_the_next_when_it_is_over"
 LEFT = DESK + "test_what_a_job_did_not_come_to_waits_again_unless_its_fate_is_decided"
-CLUSTER = "tests/worker/test_batches.py::"
 FIRST = "tests/node/test_granting.py::test_claims_say_of_which_tasks_they_are_the_first"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -78,10 +77,6 @@ MUTANTS: tuple[Mutant, ...] = (
            "                if not self._engine.is_alive():\n", "W5", WANTED, seeds=0),
     mutant("lost-runs-again", "a task whose claim is lost waits for the next batch", "Desk.take",
            " and run.fate is not None]", " and False]", "W5", LEFT, seeds=0),
-    mutant("batch-fails-whole", "the neighbours of a crash fail with it", "Batch._main",
-           "                culprit = halving.crashed(group)\n",
-           "                culprit = halving.crashed(group[:1])\n", "W5",
-           CLUSTER + "test_an_item_that_takes_its_process_along_is_found_and_fails_alone", seeds=0),
     mutant("past-unread", "a task that may have killed its engine runs among others", "Assignment.has_past",
            "(self.kind is None or not self.claim.is_first)", "self.kind is None", "W5",
            DESK + "test_only_what_was_claimed_before_is_read_of_a_batch", seeds=0),

@@ -23,7 +23,7 @@ from skuld_py.worker.batches.batch import Outcome
 from skuld_py.worker.batches.desk import Desk
 from skuld_py.worker.batches.sizes import BYTES_MAX, FIRST
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.endings import Ending, Returned
+from skuld_py.worker.endings import Ending, Returned, Stopped
 from skuld_py.worker.event_loop import EventLoop
 from skuld_py.worker.renewer import Renewer
 from skuld_py.worker.run import Lot, Run
@@ -115,24 +115,26 @@ def test_one_batch_of_a_kind_runs_at_a_time_and_the_next_when_it_is_over() -> No
     assert "batch of 1 desk.tiny took" in batch.said and "1 returned" in batch.said
 
 
-def test_a_batch_is_wanted_as_long_as_nothing_is_decided_of_one_of_its_runs() -> None:
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_batch_is_wanted_as_long_as_nothing_is_decided_of_one_of_its_runs(size: int) -> None:
     noted, engine = Noted(), FakeEngine()
     engine.gate.clear()
     desk = Desk(engine, 30, noted)
-    runs = [run_of(tiny, what="wait"), run_of(tiny)]
+    runs = [run_of(tiny, what="wait") for _ in range(size)]
     desk.begin(runs)
     batch = cast(Any, runs[0].batch)
-    assert desk.beyond == 1 and runs[0].job == runs[1].job == batch.name
+    assert desk.beyond == size - 1 and {run.job for run in runs} == {batch.name}
 
-    runs[0].decide(Lot.LOST, "its lease ended")
-    assert batch.is_wanted
-    runs[1].decide(Lot.GIVEN_BACK, "the task was cancelled")
+    for run, lot in zip(runs, (Lot.LOST, Lot.GIVEN_BACK), strict=False):
+        assert batch.is_wanted
+        run.decide(lot, "its lease ended, or its task was cancelled")
     assert not batch.is_wanted
     runs[0].interrupt()
     engine.cancel(batch.name)
 
     assert batch.join(PATIENCE_S) and noted.is_over.wait(PATIENCE_S)
-    assert len(engine.jobs) == 1, "a job that was stopped is not halved"
+    last, = noted.outcomes
+    assert [ending for _, ending in last.ended] == [Stopped()] * size, "a job that was stopped is no crash"
 
 
 def test_what_a_job_did_not_come_to_waits_again_unless_its_fate_is_decided() -> None:
