@@ -17,6 +17,7 @@ from skuld_py.calls.payloads import call
 from skuld_py.calls.results import decode_result
 from skuld_py.client.options import Retry
 from skuld_py.errors import Refused
+from skuld_py.testing import MemoryClient
 from skuld_py.worker.ahead import AHEAD_MAX, Ahead
 from skuld_py.worker.batches import part
 from skuld_py.worker.batches.halving import Halving
@@ -272,3 +273,12 @@ def test_what_executors_cannot_give_is_refused_where_it_is_written(
         skuld_py.task(**{"name": f"batching.{words[:3]}", "batch": True, **options})(function)
 
     assert words in refused.value.message
+
+
+def test_in_a_cluster_in_memory_a_batched_function_runs_as_any_other() -> None:
+    with MemoryClient() as client:
+        task = client.enqueue("batching", act.call("x"))
+
+        ran_there, = client.run_until_empty("batching")
+
+        assert (ran_there.value, client.get(task).result) == ("x", "x")
