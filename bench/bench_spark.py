@@ -2,17 +2,18 @@
 
 A cluster of three nodes and one worker process, as 'skuld worker' starts it. First a worker is started beside a
 task that waits: one of plain Python, one that needs Spark. Then the same small function is run by one worker as
-one Spark job each, in batches of 100, in batches of 1000, and as one job each again, each many times: from the
-first claim to the last completion, by the cluster's clock. The ratios are those to the better of the two runs of
-one job each. Last, jobs are run by the thousand, and the JVM's heap is read after its garbage is collected.
+one Spark job each, in batches of 100 and in batches of 1000, many times in each of some rounds: from the first
+claim to the last completion, by the cluster's clock. The ratios are those within a round. Last, jobs are run by
+the thousand, and the JVM's heap is read after its garbage is collected.
 
-    scripts/bench spark [--tasks N] [--singles N] [--jobs N]
+    scripts/bench spark [--rounds N] [--tasks N] [--singles N] [--jobs N]
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -109,20 +110,22 @@ class Bench:
         return self._client.results([self._client.enqueue(queue, encode_call(name, *args))], wait_s=PATIENCE_S)[0]
 
 
-def show_rates(bench: Bench, tasks: int, singles: int) -> None:
-    """One job each against batches, by one worker in one run."""
-    rates: dict[str, float] = {}
-    for name, count in (("spark.single", 10), ("spark.hundred", 1_000), ("spark.thousand", 3_000)):
-        bench.rate("rates", name, count)  # to be warm
-    for what, name, count in (("one job each", "spark.single", singles), ("100", "spark.hundred", tasks // 4),
-                              ("1000", "spark.thousand", tasks), ("one job each, again", "spark.single", singles)):
-        rates[what] = bench.rate("rates", name, count)
-        console.print(f"{what}: {rates[what]:,.1f} tasks/s, load {os.getloadavg()[0]:.1f}")
-    base = max(rates["one job each"], rates["one job each, again"])
-    table = Table("tasks a job", "tasks/s", "to one job each", "wanted", title="tiny Spark tasks, one worker")
-    table.add_row("1", f"{base:,.1f}", "1", "")
-    for size, wanted in WANTED.items():
-        table.add_row(str(size), f"{rates[str(size)]:,.0f}", f"{rates[str(size)] / base:,.0f}", f"{wanted}")
+def show_rates(bench: Bench, rounds: int, singles: int, tasks: int) -> None:
+    """One job each against batches, by one worker, in rounds: what else the machine does changes from one to the
+    next."""
+    counts = {1: ("spark.single", singles), 100: ("spark.hundred", tasks // 4), 1_000: ("spark.thousand", tasks)}
+    for name, _ in counts.values():
+        bench.rate("rates", name, 10 if name == "spark.single" else 1_000)  # to be warm
+    found: dict[int, list[float]] = {size: [] for size in counts}
+    for _ in range(rounds):
+        for size, (name, count) in counts.items():
+            found[size].append(bench.rate("rates", name, count))
+        said = ", ".join(f"{size}: {rates[-1]:,.1f}/s" for size, rates in found.items())
+        console.print(f"{said}, load {os.getloadavg()[0]:.1f}")
+    table = Table("tasks a job", "tasks/s", "to one job each", "wanted", title="medians of one worker")
+    for size, rates in found.items():
+        ratio = statistics.median(rate / single for rate, single in zip(rates, found[1], strict=True))
+        table.add_row(str(size), f"{statistics.median(rates):,.1f}", f"{ratio:,.0f}", f"{WANTED.get(size, '')}")
     console.print(table)
 
 
@@ -141,8 +144,9 @@ def show_heap(bench: Bench, jobs: int) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--tasks", type=int, default=20_000, help="in batches of 1000; a quarter in those of 100")
-    parser.add_argument("--singles", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tasks", type=int, default=8_000, help="in batches of 1000; a quarter in those of 100")
+    parser.add_argument("--singles", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=1_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
@@ -156,7 +160,7 @@ def main() -> None:
                 console.print(f"start to the end of the first {what} task: {bench.first_task_s(name):.2f} s")
             worker = bench.worker("rates")
             try:
-                show_rates(bench, options.tasks, options.singles)
+                show_rates(bench, options.rounds, options.singles, options.tasks)
                 show_heap(bench, options.jobs)
             finally:
                 worker.terminate()
