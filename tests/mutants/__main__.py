@@ -27,54 +27,6 @@ from pathlib import Path
 import attrs
 
 from mutants import clauses, small
-from mutants import (
-    archive,
-    batches,
-    calls,
-    clauses,
-    clients,
-    clocks,
-    cluster_keys,
-    commands,
-    coordination,
-    deps,
-    elections,
-    garbage,
-    gateways,
-    grants,
-    groups,
-    guards,
-    installs,
-    keys,
-    likeness,
-    limits,
-    many,
-    masters,
-    membership,
-    moves,
-    names,
-    observation,
-    operators,
-    options,
-    parking,
-    peers,
-    plain,
-    proofs,
-    records,
-    roles,
-    rosters,
-    schedules,
-    sealing,
-    settings,
-    small,
-    sources,
-    stops,
-    tasks,
-    timings,
-    views,
-    workers,
-    workflows,
-)
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant, Rotten
 from mutants.workshop import TOP, Broken, Workshop
@@ -87,7 +39,7 @@ def _tables() -> Iterator[Sequence[Mutant]]:
             yield getattr(importlib.import_module(f"mutants.{path.stem}"), "MUTANTS", ())
 
 
-LISTED = tuple(chain.from_iterable(_tables()), *batches.MUTANTS)
+LISTED = tuple(chain.from_iterable(_tables()))
 SURVIVED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 
 
