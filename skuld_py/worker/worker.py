@@ -25,7 +25,6 @@ import contextlib
 import logging
 import queue
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -50,6 +49,7 @@ from skuld_py.worker.context import TaskContext
 from skuld_py.worker.counts import Counts
 from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, failed
 from skuld_py.worker.event_loop import EventLoop
+from skuld_py.worker.halting import STOP_S, halt
 from skuld_py.worker.heart import Heart
 from skuld_py.worker.ignition import Ignition
 from skuld_py.worker.lease import Key
@@ -62,7 +62,6 @@ from skuld_py.worker.signals import signals_heard
 from skuld_py.worker.vitals import TIMEOUT
 
 SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
-STOP_S = 5.0
 LOOK_S = 1.0
 WRITING_MAX = 2_000
 """With more claims over that are not yet written, nothing is claimed: their leases run."""
@@ -96,8 +95,7 @@ class Worker:
         self._loop = EventLoop()
         self._ahead = Ahead(slots)
         self._desk = Desk(engine, lease_s, partial(self._post, self._on_outcome))
-        self._claimed_ahead = 0
-        self._has_room = False
+        self._claimed_ahead, self._has_room = 0, False
         self._is_claiming = True
         self._stop_at: float | None = None
         self._signals = 0
@@ -236,10 +234,10 @@ class Worker:
         for older in [run for run in self._running.values() if run.claim.id in claimed]:
             self._lose(older, "the task was claimed again")
         runs = [self._run_of(assignment) for assignment in made]
-        if self._stop_at is not None:
-            self._write_releases(runs, "the worker stops")
-        else:
+        if self._stop_at is None:
             self._waiting += runs
+        else:
+            self._write_releases(runs, "the worker stops")
         self._has_room = True
 
     def _run_of(self, assignment: Assignment) -> Run:
@@ -376,24 +374,9 @@ class Worker:
             self._halt(run)
 
     def _halt(self, run: Run) -> None:
-        """Cancel, interrupt, and see to it that it ends; elsewhere, because each may take seconds. Others of its
-        batch go on, and it with them."""
-        if run.batch is not None:
-            if run.batch.is_wanted:
-                return
-            run.interrupt()
-        generation = self._ignition.generation
-
-        def halt() -> None:
-            is_certain = not run.needs_spark or self._engine.cancel(run.job)
-            run.interrupt()
-            is_certain = is_certain and (not run.needs_spark or self._engine.is_swept())
-            if not run.join(STOP_S):
-                self._post(self._on_abandoned, run)
-            if not is_certain:
-                self._post(self._replace_engine, "did not confirm a cancellation", generation)
-
-        threading.Thread(target=halt, name=f"halt {run.claim.id}", daemon=True).start()
+        if run.batch is None or not run.batch.is_wanted:  # else the others of its batch go on, and it with them
+            replace = partial(self._replace_engine, "did not confirm a cancellation", self._ignition.generation)
+            halt(run, self._engine, partial(self._post, self._on_abandoned, run), partial(self._post, replace))
 
     # -- ends ----------------------------------------------------------------------------------
 
@@ -430,7 +413,7 @@ class Worker:
         fate = run.fate
         if fate is not None and fate.lot is not Lot.FAILED:
             if fate.lot is Lot.GIVEN_BACK:
-                self._write_release(run, fate.words)
+                self._write_releases([run], fate.words)
             return
         self._writing[run.key] = run
         if fate is not None:
@@ -448,16 +431,12 @@ class Worker:
         self._scribe.fail(run, ending.error, is_final=ending.is_final)
 
     def _write_releases(self, runs: Iterable[Run], reason: str) -> None:
-        with self._scribe.together():
-            for run in runs:
-                self._write_release(run, reason)
-
-    def _write_release(self, run: Run, reason: str) -> None:
-        self._writing[run.key] = run
-        if run.kind is None:
-            self._report(f"task {run.said} given back: {reason}")
-        is_said = run.kind is None or run.context.journal.has_death
-        self._scribe.release(run, reason if is_said else "")
+        for run in runs:
+            self._writing[run.key] = run
+            if run.kind is None:
+                self._report(f"task {run.said} given back: {reason}")
+            is_said = run.kind is None or run.context.journal.has_death
+            self._scribe.release(run, reason if is_said else "")
 
     def _on_done(self, runs: list[Run], what: str) -> None:
         self.counts.ended[what] = self.counts.ended.get(what, 0) + len(runs)
