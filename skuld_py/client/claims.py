@@ -71,7 +71,8 @@ class Claim:
     ``is_cancelled``: the last renewal said that the task is cancelled; stop and release it. ``headers`` are what
     its producer gave besides the payload. ``lease_s`` is how long it was claimed for. ``token`` fences: larger is
     newer, for whatever the task writes to. ``proof`` shows that the claim was granted; another process that acts
-    on the claim needs it, too.
+    on the claim needs it, too. ``is_first``: as far as its leader knew, the task was never claimed before; False
+    from nodes of older releases, which say nothing of it.
     """
 
     id: TaskId
@@ -87,6 +88,7 @@ class Claim:
     headers: Mapping[str, str] = MappingProxyType({})
     lease_s: float = LEASE_S
     proof: bytes = attrs.field(default=b"", repr=False)
+    is_first: bool = attrs.field(default=False, eq=False, repr=False)
     is_noting: bool = attrs.field(default=False, init=False, eq=False, repr=False)
     next_number: int = attrs.field(default=0, init=False, eq=False, repr=False)
     """Of its next checkpoint."""
@@ -115,7 +117,8 @@ def claims_of(batch: ClaimBatch, deadline: float, clock: Callable[[], float] = s
                     if header.prelude else [body[size:] for body in run])
         claims += map(Claim, task_ids[start:end], count(batch.first_token + start), repeat(header.queue),
                       repeat(header.priority), payloads, repeat(batch.end_ms), repeat(deadline), repeat(0),
-                      repeat(False), repeat(clock), repeat(headers), repeat(lease_s), proofs[start:end])
+                      repeat(False), repeat(clock), repeat(headers), repeat(lease_s), proofs[start:end],
+                      repeat(batch.is_first))
     return claims
 
 

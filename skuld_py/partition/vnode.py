@@ -438,7 +438,9 @@ class Vnode:
         self.granted += len(heads)
         if self.is_spent:
             self._bulletin.change(self.partition)
-        grant = Grant(task_ids, places, first_token, now_ms, now_ms + lease_ms, holder)
+        past = columns.wrap(task_ids, self.replica.prefix) if known else ()
+        grant = Grant(task_ids, places, first_token, now_ms, now_ms + lease_ms, holder,
+                      [index for index, key in enumerate(past) if key in known])
         self.replica.apply_grant(now_ms, grant, known=known)
         priorities = b"".join([place[-PRIORITY_BYTES:] for place in places])
         message = m.Grant(request, self.partition, self.epoch, first_token, now_ms, grant.end_ms, holder,

@@ -7,7 +7,8 @@ Invariants:
 * A request waits at the cluster for at most ``WAIT_S``: it cannot be called off, and a task granted after the
   worker has gone would lie until its lease ends. What comes while closing is given back.
 * Claims are handed over before their tasks are read: they are held meanwhile, however long the reading takes.
-  Only those are read that need Spark (``blame``); what cannot be read counts as never claimed before.
+  Only those are read that need Spark (``blame``), and of batched ones those that may have been claimed before;
+  what cannot be read counts as never claimed before.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable, Mapping
 from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
 from skuld_py.model.task import Task
-from skuld_py.worker.assignment import Assignment, assigned
+from skuld_py.worker.assignment import Assignment, assigned, turns_of
 from skuld_py.worker.shares import Shares, Wish
 
 WAIT_S = 1.0
@@ -94,24 +95,25 @@ class Claimer:
                 claims = self._client.claim(queue, n=wish.count, lease_s=self._lease_s,
                                             wait_s=WAIT_S if wish.waits else 0)
             except SkuldError as error:
-                self._answer(queue, wish, 0)
+                self._answer(queue, wish, 0, 0)
                 self._on_error(error)
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_closing, pause_s)
                 pause_s = min(PAUSE_S_MAX, pause_s * 2)
                 continue
             pause_s = PAUSE_S
-            self._answer(queue, wish, len(claims))
+            made = [assigned(claim) for claim in claims]
+            self._answer(queue, wish, len(claims), turns_of(made))
             if claims and self._is_closing:
                 with contextlib.suppress(SkuldError):
                     self._client.release(*claims)
             elif claims:
-                self._hand_over([assigned(claim) for claim in claims])
+                self._hand_over(made)
 
     def _hand_over(self, made: list[Assignment]) -> None:
         self._on_claims(made)
-        if of_spark := [each for each in made if each.needs_spark]:
-            self._on_known(of_spark, self._read(of_spark))
+        if claimed_before := [each for each in made if each.has_past]:
+            self._on_known(claimed_before, self._read(claimed_before))
 
     def _read(self, made: list[Assignment]) -> dict[bytes, Task]:
         try:
@@ -130,7 +132,7 @@ class Claimer:
                     self._changed.wait()
             return None if self._is_closing else wish
 
-    def _answer(self, queue: str, wish: Wish, count: int) -> None:
+    def _answer(self, queue: str, wish: Wish, count: int, turns: int) -> None:
         with self._changed:
-            self._shares.answered(queue, wish, count)
+            self._shares.answered(queue, wish, count, turns)
             self._changed.notify_all()

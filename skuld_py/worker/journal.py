@@ -162,6 +162,11 @@ class Journal:
         """Note what became of the engine that the task ran in; written when the log is closed."""
         self._death = encode_entry(ENGINE_DIED, at_ms, what=what)
 
+    @property
+    def has_death(self) -> bool:
+        """Whether the engine died under the task."""
+        return self._death is not None
+
     def close(self, at_ms: int, reason: str = "") -> None:
         """End the log, behind all that is buffered, with why the claim is given back, if it is. What is said later
         is dropped."""

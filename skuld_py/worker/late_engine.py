@@ -5,13 +5,14 @@ What is asked of it before its first start is answered without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 from skuld_py.calls.payloads import Call
 from skuld_py.errors import Refused
 from skuld_py.extras import require
+from skuld_py.worker.batches.part import Done, Item, Order
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.run import Engine
 
@@ -71,6 +72,11 @@ class LateEngine:
         """The function's result."""
         assert self._made is not None
         return self._made.call(function, context, call)
+
+    def call_many(self, name: str, order: Order, items: Sequence[Item]) -> Sequence[Done]:
+        """How the items of one job ended."""
+        assert self._made is not None
+        return self._made.call_many(name, order, items)
 
     def cancel(self, name: str) -> bool:
         """End the jobs of a call; there are none without it."""

@@ -16,8 +16,9 @@ ERROR_CHARS_MAX = 600
 TRACE_CHARS_MAX = 8_000
 """Each takes up to four bytes: together less than an entry may have."""
 OURS = ("skuld_py.worker.run", "skuld_py.worker.spark_worker", "skuld_py.worker.middleware",
-        "skuld_py.worker.injection", "skuld_py.worker.kinds", "skuld_py.worker.tracing",
-        "skuld_py.worker.registry", "skuld_py.calls", "skuld_py.testing.running", "contextlib")
+        "skuld_py.worker.injection", "skuld_py.worker.batches", "skuld_py.worker.kinds",
+        "skuld_py.worker.tracing", "skuld_py.worker.registry", "skuld_py.calls", "skuld_py.testing.running",
+        "contextlib")
 
 
 def said(error: BaseException) -> str:

@@ -131,21 +131,24 @@ def task(function: Callable[P, R], /) -> TaskFunction[P, P, R]: ...
 
 @overload
 def task(*, name: str | None = None, timeout_s: float | None = None, spark: bool = False,
-         **options: Unpack[Options]) -> Decorator: ...
+         batch: bool | int = False, **options: Unpack[Options]) -> Decorator: ...
 
 
 def task(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
-         timeout_s: float | None = None, spark: bool = False, **options: Unpack[Options]) -> Any:
+         timeout_s: float | None = None, spark: bool = False, batch: bool | int = False,
+         **options: Unpack[Options]) -> Any:
     """Register a module-level function as something tasks may name; ``spark`` and ``context`` among its
     parameters are the worker's to give (``injection``). An attempt that runs for longer than ``timeout_s`` has
-    failed. ``spark=True``: it makes its session by itself, by ``getOrCreate``. The options are what ``send``
-    enqueues with: those of ``Client.enqueue``, the queue among them."""
+    failed. ``spark=True``: it makes its session by itself, by ``getOrCreate``. ``batch=True``, or a number: tasks
+    of it that are claimed together, at most so many, run as one Spark job, in the executors; it takes the call's
+    arguments and nothing else. The options are what ``send`` enqueues with: those of ``Client.enqueue``, the queue
+    among them."""
     check_options(options)
     if "id" in options:
         raise Refused("bad_option", "id: an id names one task; give it to the call, send_with(id=...)")
     if function is None:
-        return lambda given: _register(given, name, options, timeout_s, spark)
-    return _register(function, name, options, timeout_s, spark)
+        return lambda given: _register(given, name, options, timeout_s, spark, batch)
+    return _register(function, name, options, timeout_s, spark, batch)
 
 
 def lookup(name: str) -> Callable[..., Any]:
@@ -200,7 +203,7 @@ def traits_of_function(function: Callable[..., Any]) -> Traits:
 
 
 def _register(function: Callable[..., Any], name: str | None, options: Options, timeout_s: float | None,
-              spark: bool) -> Callable[..., Any]:
+              spark: bool, batch: bool | int) -> Callable[..., Any]:
     if not inspect.isfunction(function) or "." in function.__qualname__:
         raise Refused("bad_task", f"{getattr(function, '__qualname__', function)!r} is no function at the top"
                       " of a module; a worker could not find it again")
@@ -213,7 +216,7 @@ def _register(function: Callable[..., Any], name: str | None, options: Options, 
     if name.startswith(PREFIX) and not function.__module__.startswith("skuld_py."):
         raise Refused("reserved_name", f"{name}: names that begin with {PREFIX} are Skuld's own; give it another"
                       " name: @task(name=...)", name=name)
-    traits = traits_of(name, function, options.get("retry"), timeout_s, spark)
+    traits = traits_of(name, function, options.get("retry"), timeout_s, spark, batch)
     options = enqueued_with(options)
     known = _functions.get(name)
     if known is not None and _place(known) != _place(function):

@@ -14,8 +14,9 @@ Invariants:
   ``vitals``. A worker that is stopped loses its claims with their leases.
 * It knows the worker's engine, by process and start. A worker that does not acknowledge a loss at once cannot end
   the claim's jobs: so the engine is killed, before another worker's jobs run beside them for long.
-* The worker's half never blocks. A renewer that died or stopped answering is replaced, and the new one holds
-  what the old one held; the worker watches the deadlines it knows in any case.
+* The worker's half never blocks: what the pipe does not take now goes with what is said next, each second at
+  the latest. A renewer that died or stopped answering is replaced, and the new one holds what the old one held;
+  the worker watches the deadlines it knows in any case.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -39,7 +41,6 @@ from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
-from skuld_py.model import ids, proofs
 from skuld_py.worker.lease import Key, LeaseKeeper
 from skuld_py.worker.vitals import TIMEOUT, Look, Losses, Overruns, parse_stat
 
@@ -48,7 +49,7 @@ LOOK_S = 1.0
 DEAF_S = 5.0
 REPLACE_PAUSE_S = 0.5
 KEYS_IN_LINE = 30
-"""A line is at most 4,096 bytes long, which is PIPE_BUF; a key takes up to 90."""
+"""A line is at most 4,096 bytes long, which is PIPE_BUF; a key takes up to 110."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class Renewer:
         self._held: dict[Key, float] = {}
         self._limits: dict[Key, float] = {}
         self._engine: int | None = None
+        self._unsaid: deque[bytes] = deque()
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._unanswered_since: float | None = None
@@ -138,6 +140,7 @@ class Renewer:
         assert self._child.stdin is not None
         os.set_blocking(self._child.stdin.fileno(), False)
         self._unanswered_since = None
+        self._unsaid.clear()
         self._say(self._greeting)
         self._say({"engine": self._engine})
         for key, deadline in self._held.items():
@@ -150,14 +153,17 @@ class Renewer:
             self._say({what: [_named(key) for key in keys[start : start + KEYS_IN_LINE]], **more})
 
     def _say(self, words: dict[str, Any]) -> None:
-        """Write one line, whole or not at all (it fits into PIPE_BUF); a child that does not read is ended."""
+        """Write one line, behind those not taken yet; each whole or not at all, for it fits into PIPE_BUF."""
         assert self._child is not None and self._child.stdin is not None
+        self._unsaid.append(json.dumps(words).encode() + b"\n")
         try:
-            os.write(self._child.stdin.fileno(), json.dumps(words).encode() + b"\n")
+            while self._unsaid:
+                os.write(self._child.stdin.fileno(), self._unsaid[0])
+                self._unsaid.popleft()
         except BlockingIOError:
-            self._child.kill()
+            return  # a child that reads nothing does not answer either, and is ended for that
         except (OSError, ValueError):
-            return  # it is gone: the listener replaces it, and tells the new one everything
+            self._unsaid.clear()  # it is gone: the listener replaces it, and tells the new one everything
 
     def _listen(self) -> None:
         while True:
@@ -199,11 +205,11 @@ class Renewer:
 
 
 def _named(key: Key) -> list[str | int]:
-    return [ids.to_text(key[0]), key[1], key[2].hex()]
+    return [key[0].hex(), key[1], key[2].hex()]
 
 
 def _key(named: list[Any]) -> Key:
-    return ids.from_text(named[0]), named[1], proofs.from_text(named[2])
+    return bytes.fromhex(named[0]), named[1], bytes.fromhex(named[2])
 
 
 class _Process:
@@ -241,6 +247,8 @@ class _Process:
             wake_s = min([LOOK_S, *(at - steady_s() for at in wakes)])
             with contextlib.suppress(queue.Empty):
                 self._inbox.get(timeout=max(0.0, wake_s))()
+                while True:  # the claims of a batch come in many lines
+                    self._inbox.get_nowait()()
 
     def _tell_lost(self, key: Key, reason: str) -> None:
         self._losses.told(key, steady_s())

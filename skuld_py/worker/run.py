@@ -30,6 +30,8 @@ from skuld_py.calls.sight import call_line
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused
 from skuld_py.worker.assignment import Assignment, Work
+from skuld_py.worker.batches.part import Done, Item, Order
+from skuld_py.worker.blame import verdict
 from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.endings import Ending, Stopped, ended_by, ended_with, failed, refused
 from skuld_py.worker.event_loop import Course, EventLoop
@@ -73,6 +75,9 @@ class Engine(Protocol):
     def call(self, function: Callable[..., Any], context: TaskContext, call: Call) -> Any:
         """The function's result; its jobs belong to ``context.name``."""
 
+    def call_many(self, name: str, order: Order, items: Sequence[Item]) -> Sequence[Done]:
+        """How the items of one job ended, in order, in parts (``batches``); the job belongs to ``name``."""
+
     def cancel(self, name: str) -> bool:
         """End the jobs of a call, and refuse its later ones; False when that is not certain."""
 
@@ -81,6 +86,19 @@ class Engine(Protocol):
 
     def counts(self, name: str) -> dict[str, Any] | None:
         """How far the jobs of a call are; None when there is nothing to say."""
+
+
+class Company(Protocol):
+    """The batch that a run is in: its jobs' name, whether any of its runs is to go on, and the order to stop."""
+
+    name: str
+
+    @property
+    def is_wanted(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def join(self, timeout_s: float) -> bool: ...
 
 
 class Lot(Enum):
@@ -108,10 +126,13 @@ class Run:
         self.claim = assignment.claim
         self.context = context
         self.key = assignment.key
+        self.kind = assignment.kind
+        self.batch: Company | None = None
+        """The batch that it runs in."""
         self.needs_spark = assignment.needs_spark
         self.received_s = self.started_s = time.monotonic()
         self.fate: Fate | None = None
-        self.deaths: int | None = None if self.needs_spark else 0
+        self.deaths: int | None = None if assignment.has_past else 0
         """How many engines died under it, see ``blame``; None until that is known. Without Spark none could."""
         self.limit_at = NEVER_S
         """By the steady clock, when it has run for too long."""
@@ -129,6 +150,16 @@ class Run:
         """How long it has been running."""
         return time.monotonic() - self.started_s
 
+    @property
+    def timeout_s(self) -> float | None:
+        """How long it may take."""
+        return self.assignment.work.timeout_s if isinstance(self.assignment.work, Work) else None
+
+    @property
+    def job(self) -> str:
+        """What the engine knows it by."""
+        return self.context.name if self.batch is None else self.batch.name
+
     @cached_property
     def said(self) -> str:
         """The task in a line of the log: its id, and the call."""
@@ -140,6 +171,11 @@ class Run:
         """Whether its claim is lost."""
         return self.fate is not None and self.fate.lot is Lot.LOST
 
+    @property
+    def fate_words(self) -> str:
+        """Why its fate is what it is; nothing where none is decided."""
+        return "" if self.fate is None else self.fate.words
+
     def decide(self, lot: Lot, words: str) -> bool:
         """Decide its fate, and tell its function; whether that is news."""
         if self.fate is not None and (lot is not Lot.LOST or self.is_lost):
@@ -147,6 +183,15 @@ class Run:
         self.fate = Fate(lot, words)
         self.context.lose(words)
         return True
+
+    def condemn(self, what: str) -> None:
+        """Decide its fate when the engine died under it; ``what`` the engine did."""
+        judged = verdict(bool(self.deaths), what)
+        self.context.journal.engine_died(what, time.time_ns() // 1_000_000)
+        if judged.has_failed:
+            self.decide(Lot.FAILED, f"{judged.words}, as it did when this task ran before; this time it ran alone")
+        else:
+            self.decide(Lot.GIVEN_BACK, judged.words)
 
     def start(self) -> None:
         """Call the function: in a thread of its own, or in the event loop."""
@@ -162,9 +207,16 @@ class Run:
         self._thread = threading.Thread(target=self._main, name=f"task {self.claim.id}", daemon=True)
         self._thread.start()
 
+    def join_batch(self, batch: Company) -> None:
+        """Run in a batch, which calls the function and says how it ended."""
+        self.started_s = time.monotonic()
+        self.batch = batch
+
     def interrupt(self) -> None:
         """Raise ``ClaimLost`` where the function stands; in a call into C, when that returns. An async function
-        is cancelled."""
+        is cancelled, a batch begins no other job."""
+        if self.batch is not None:
+            self.batch.stop()
         if self._course is not None:
             self._course.stop()
         with self._lock:  # a thread that has ended lends its number to another one
@@ -176,6 +228,8 @@ class Run:
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end; whether it came."""
+        if self.batch is not None:
+            return self.batch.join(timeout_s)
         if self._course is not None:
             return self._course.join(timeout_s)
         if self._thread is not None:
@@ -245,7 +299,7 @@ def body_of(work: Work, middleware: Sequence[Middleware]) -> Callable[..., Any]:
     """The function with all that is around it, called with session and context first."""
     traits, call = work.traits, work.call
     given = traits.injection.applied(work.function)
-    return surround(given, call, middleware, is_async=traits.is_async)
+    return surround(given, call, () if traits.batch else middleware, is_async=traits.is_async)
 
 
 def _body(work: Work) -> Callable[..., Any]:

@@ -17,11 +17,12 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from functools import partial
@@ -75,6 +76,7 @@ class Scribe:
         self._client = client
         self._on_done = on_done
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._say: Callable[[Callable[[], None]], None] = self._inbox.put
         self._running: dict[Key, Run] = {}
         self._endings: dict[Key, _Ending] = {}
         self._broken: dict[Key, str] = {}
@@ -103,21 +105,32 @@ class Scribe:
         """Keep this run's log up to date."""
         self._inbox.put(partial(self._running.__setitem__, run.key, run))
 
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """The ends that are told within the block are written together."""
+        told: list[Callable[[], None]] = []
+        self._say = told.append
+        try:
+            yield
+        finally:
+            self._say = self._inbox.put
+            self._say(partial(_call_each, told))
+
     def complete(self, run: Run, result: bytes) -> None:
         """Record the completion and what came of it."""
-        self._inbox.put(partial(self._end, _Ending(run, Way.COMPLETED, result)))
+        self._say(partial(self._end, _Ending(run, Way.COMPLETED, result)))
 
     def fail(self, run: Run, error: bytes, *, is_final: bool = False) -> None:
         """Record that this attempt failed, and why; and if that is final, that its task is dead."""
-        self._inbox.put(partial(self._end, _Ending(run, Way.DIED if is_final else Way.FAILED, error)))
+        self._say(partial(self._end, _Ending(run, Way.DIED if is_final else Way.FAILED, error)))
 
     def snooze(self, run: Run, delay_ms: int) -> None:
         """Give the claim back for later."""
-        self._inbox.put(partial(self._end, _Ending(run, Way.SNOOZED, delay_ms=delay_ms)))
+        self._say(partial(self._end, _Ending(run, Way.SNOOZED, delay_ms=delay_ms)))
 
     def release(self, run: Run, reason: str) -> None:
         """Record why in the log, then give the claim back."""
-        self._inbox.put(partial(self._end, _Ending(run, Way.RELEASED, reason=reason)))
+        self._say(partial(self._end, _Ending(run, Way.RELEASED, reason=reason)))
 
     def forget(self, run: Run) -> None:
         """The claim is lost: write nothing more of it."""
@@ -255,6 +268,11 @@ class Scribe:
             return self._client.get(run.claim.id).completed_token == run.claim.token
         except SkuldError:
             return False
+
+
+def _call_each(calls: Iterable[Callable[[], None]]) -> None:
+    for call in calls:
+        call()
 
 
 def is_passing(error: SkuldError) -> bool:

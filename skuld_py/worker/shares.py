@@ -15,6 +15,7 @@ Invariants:
 * What empty queues bring may go beyond the room, by one task each; the next room that comes is theirs. None is
   asked for that while there is no room and no task has ended since it was asked before: a worker whose tasks
   take an hour brings nothing that would have to wait as long.
+* A batch (``batches``) is served as one task, as it takes one slot; but it takes a permit for each of its tasks.
 * A queue that was empty is served from now on: what it was not given then, it does not get on top.
 * A worker of one queue waits at the cluster with all its room.
 
@@ -81,18 +82,19 @@ class Shares:
                 self._charge(queue, wish.count)
         return wish
 
-    def answered(self, name: str, wish: Wish, count: int) -> None:
-        """The queue gave so many."""
+    def answered(self, name: str, wish: Wish, count: int, turns: int | None = None) -> None:
+        """The queue gave so many, in so many turns: a batch is one."""
+        turns = count if turns is None else turns
         queue = self._queues[name]
         queue.is_asked = False
         queue.is_empty = count < wish.count and not (wish.waits and count)
         if not wish.is_beyond:
             self._permits += wish.count - count
-            queue.served -= (wish.count - count) / queue.weight
+            queue.served -= (wish.count - turns) / queue.weight
         elif count:
             self._permits -= count
             queue.served = max(queue.served, self._now)
-            self._charge(queue, count)
+            self._charge(queue, turns)
 
     def _charge(self, queue: _Queue, count: int) -> None:
         self._now = max(self._now, queue.served)

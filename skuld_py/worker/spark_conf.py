@@ -84,6 +84,8 @@ def _always(files: Files) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         # A cancelled Python partition is killed soon.
         "spark.python.task.killTimeout": "200ms",
+        # One that crashes says where.
+        "spark.python.worker.faulthandler.enabled": "true",
         # A long-lived session must not grow: threads, finished jobs, forgotten broadcasts.
         "spark.sql.resultQueryStage.maxThreadThreshold": "16",
         "spark.sql.shuffleExchange.maxThreadThreshold": "16",

@@ -1,5 +1,7 @@
 """Spark as the engine of a worker: each task gets a session of its own in the worker's one JVM.
 
+Tasks of a batched function get no session: they run as one job, in Spark's Python processes (``batches``).
+
 Invariants:
 
 * All jobs of a task belong to the group ``ID:TOKEN``, which no other claim ever has, and to a pool that no other
@@ -21,16 +23,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import attrs
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from skuld_py.calls.payloads import Call
 from skuld_py.errors import Refused
+from skuld_py.worker.batches.part import Done, Item, Order, run_part
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.escapees import LOOK_S, Sweep
 from skuld_py.worker.pools import Pools
 from skuld_py.worker.spark_guard import Home, at_home, guard, inherited
 from skuld_py.worker.spark_session import SparkRuntime
+
+CRASHED = "Python worker exited unexpectedly"
+"""Of all that Spark says of a job that failed for it, what matters begins so."""
+
+
+class ProcessEnded(Exception):
+    """A Python process of Spark's ended under a job, with its last words."""
 
 
 class Seen(NamedTuple):
@@ -116,6 +127,26 @@ class SparkEngine:
             self._homes.pop(context.name, None)
             self._cancelled.discard(context.name)
             self._stages.pop(context.name, None)
+
+    def call_many(self, name: str, order: Order, items: Sequence[Item]) -> Sequence[Done]:
+        """Run the items as one job, in no more parts than Spark runs at once."""
+        session = self._runtime.session
+        parts = min(len(items), order.parts_max, session.sparkContext.defaultParallelism)
+        order = attrs.evolve(order, bytes_max=order.bytes_max // parts)
+        self._homes[name] = Home(session)
+        try:
+            with (self._pools.lent() as pool,
+                  self._runtime.run_in_group(name, f"{order.name}, {len(items)} tasks", pool=pool)):
+                return (session.sparkContext.parallelize(items, parts).mapPartitions(partial(run_part, order))
+                        .collect())
+        except Py4JError as error:
+            _, crashed, words = str(error).partition(CRASHED)
+            if not crashed:
+                raise
+            raise ProcessEnded(crashed + words.split("\n\tat ")[0]) from None
+        finally:
+            self._homes.pop(name, None)
+            self._cancelled.discard(name)
 
     def cancel(self, name: str) -> bool:
         """End a task's jobs, and its streaming queries, which are in groups of their own."""

@@ -6,7 +6,7 @@ Spark: it starts when the first task that needs it is claimed, and other tasks n
 
 Invariants:
 
-* At most ``slots`` tasks run; how many more are claimed says ``ahead``.
+* At most ``slots`` tasks or ``batches`` run; how many more are claimed says ``ahead``.
 * A task runs only while its claim is held. A claim that is lost (by the renewer's word or by this machine's
   clock) is marked first, then its Spark jobs are cancelled, then its thread is told; it is never completed.
 * A cancellation that the engine does not confirm is made sure of by replacing the engine.
@@ -25,9 +25,8 @@ import contextlib
 import logging
 import queue
 import socket
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,12 +41,15 @@ from skuld_py.output.sweeping import Publisher
 from skuld_py.worker.ahead import PATIENCE_S, Ahead
 from skuld_py.worker.assignment import Assignment
 from skuld_py.worker.attendance import Attendance
-from skuld_py.worker.blame import admitted, deaths_under, may_claim, verdict
+from skuld_py.worker.batches.batch import Batch, Outcome
+from skuld_py.worker.batches.desk import Desk
+from skuld_py.worker.blame import admitted, deaths_under, may_claim
 from skuld_py.worker.claimer import Claimer
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.counts import Counts
 from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, failed
 from skuld_py.worker.event_loop import EventLoop
+from skuld_py.worker.halting import STOP_S, halt
 from skuld_py.worker.heart import Heart
 from skuld_py.worker.ignition import Ignition
 from skuld_py.worker.lease import Key
@@ -60,9 +62,8 @@ from skuld_py.worker.signals import signals_heard
 from skuld_py.worker.vitals import TIMEOUT
 
 SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
-STOP_S = 5.0
 LOOK_S = 1.0
-WRITING_MAX = 1_000
+WRITING_MAX = 2_000
 """With more claims over that are not yet written, nothing is claimed: their leases run."""
 WORDS_CHARS_MAX = 200
 
@@ -93,8 +94,8 @@ class Worker:
         self._waiting: list[Run] = []
         self._loop = EventLoop()
         self._ahead = Ahead(slots)
-        self._claimed_ahead = 0
-        self._has_room = False
+        self._desk = Desk(engine, lease_s, partial(self._post, self._on_outcome))
+        self._claimed_ahead, self._has_room = 0, False
         self._is_claiming = True
         self._stop_at: float | None = None
         self._signals = 0
@@ -190,9 +191,8 @@ class Worker:
             return
         self._stop_at = steady_s() + self._grace_s
         self._claimer.close()
-        for run in self._waiting:
-            self._write_release(run, "the worker stops")
-        self._waiting.clear()
+        self._write_releases(self._waiting, "the worker stops")
+        self._waiting = []
         if self._running:
             self._report(f"stopping; {len(self._running)} running tasks have {self._grace_s:g} s to end")
 
@@ -206,11 +206,11 @@ class Worker:
         is_starting = not self._ignition.is_ready and self._signals > 1  # it dies with this process
         if self._ignition.was_asked and not is_starting:
             self._engine.stop(grace_s=0 if self._running or self._signals > 1 else STOP_S)
-        for run in (*self._running.values(), *self._waiting):
-            if not run.is_lost:
-                run.context.lose("the worker stops")
-                run.interrupt()
-                self._write_release(run, "the worker stops")
+        held = [run for run in (*self._running.values(), *self._waiting) if not run.is_lost]
+        for run in held:
+            run.context.lose("the worker stops")
+            run.interrupt()
+        self._write_releases(held, "the worker stops")
         if not self._scribe.close(STOP_S):
             self._report(f"{self._scribe.held} claims are not given back; their leases end by themselves")
         self._loop.close()
@@ -228,19 +228,24 @@ class Worker:
 
     def _on_claims(self, made: list[Assignment]) -> None:
         self._renewer.hold([each.key for each in made], made[0].claim.deadline)
-        for assignment in made:
-            claim = assignment.claim
-            for older in [run for run in self._running.values() if run.claim.id == claim.id]:
-                self._lose(older, "the task was claimed again")
-            context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get,
-                                  self._reading.results_of, headers=claim.headers)
-            run = Run(assignment, context, self._engine, self._loop, partial(self._post, self._on_end),
-                      self._renewer.limit)
-            if self._stop_at is not None:
-                self._write_release(run, "the worker stops")
-            else:
-                self._waiting.append(run)
+        batched = sum(assignment.kind is not None for assignment in made)
+        self._ahead.note_claims(batched, len(made) - batched)
+        claimed = {assignment.claim.id for assignment in made}
+        for older in [run for run in self._running.values() if run.claim.id in claimed]:
+            self._lose(older, "the task was claimed again")
+        runs = [self._run_of(assignment) for assignment in made]
+        if self._stop_at is None:
+            self._waiting += runs
+        else:
+            self._write_releases(runs, "the worker stops")
         self._has_room = True
+
+    def _run_of(self, assignment: Assignment) -> Run:
+        claim = assignment.claim
+        context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get,
+                              self._reading.results_of, headers=claim.headers)
+        return Run(assignment, context, self._engine, self._loop, partial(self._post, self._on_end),
+                   self._renewer.limit)
 
     def _on_known(self, made: list[Assignment], tasks: dict[bytes, Task]) -> None:
         """What tasks just claimed went through before."""
@@ -259,9 +264,10 @@ class Worker:
         deaths = [run.deaths or 0 for run in self._running.values() if run.needs_spark]
         ready = self._ready(of_spark, deaths)
         starting = [run for run in self._waiting if not run.needs_spark or run.key in ready]
-        for run in starting[: self._slots - len(self._running)]:
-            self._waiting.remove(run)
-            self._start(run)
+        for runs in self._desk.lots(starting, self._slots - self._taken):
+            begun = {run.key for run in runs}
+            self._waiting = [run for run in self._waiting if run.key not in begun]
+            self._start(runs)
         deaths = [run.deaths or 0 for run in self._running.values() if run.needs_spark]
         if (self._ignition.is_replacing or len(self._writing) > WRITING_MAX
                 or not may_claim([run.deaths for run in self._waiting], deaths)):
@@ -280,10 +286,20 @@ class Worker:
             return set()
         return {of_spark[index].key for index in admitted([run.deaths for run in of_spark], running)}
 
-    def _start(self, run: Run) -> None:
-        self._running[run.key] = run
-        self.counts.started += 1
+    @property
+    def _taken(self) -> int:
+        """Slots that are taken."""
+        return len(self._running) - self._desk.beyond
+
+    def _start(self, runs: list[Run]) -> None:
+        """Start a run, or several as a batch."""
+        self._running |= {run.key: run for run in runs}
+        self.counts.started += len(runs)
         self.counts.running = len(self._running)
+        run = runs[0]
+        if run.kind is not None:
+            self._desk.begin(runs)
+            return
         self._scribe.begin(run)
         if run.needs_spark:
             self._heart.watch(run)
@@ -294,17 +310,17 @@ class Worker:
 
     def _give_back_what_waits_too_long(self) -> None:
         """All slots are taken for longer than was thought: what was claimed ahead may be done elsewhere."""
-        if len(self._running) < self._slots or not self._waiting:
+        if self._taken < self._slots or not self._waiting:
             return
         before_s = time.monotonic() - PATIENCE_S
-        late = [run for run in self._waiting if run.received_s < before_s and run.deaths == 0
+        late = [run for run in self._waiting
+                if run.received_s + self._desk.patience_s(run) < before_s and run.deaths == 0
                 and (self._ignition.is_ready or not run.needs_spark)]
         if late:
             self._waiting = [run for run in self._waiting if run not in late]
             self._ahead.forget()
             self._give_room(len(late))
-            for run in late:
-                self._write_release(run, "it was claimed ahead, and the tasks before it take long")
+            self._write_releases(late, "it was claimed ahead, and the tasks before it take long")
 
     def _give_room(self, ended: int) -> None:
         """So many tasks are out of the way; and perhaps it is known better how many to claim ahead."""
@@ -348,7 +364,8 @@ class Worker:
         self.counts.lost += 1
         self._scribe.forget(run)
         self._renewer.drop([run.key])
-        self._report(f"task {run.said} lost after {run.age_s:.1f} s: {reason}; cancelling")
+        if run.batch is None:
+            self._report(f"task {run.said} lost after {run.age_s:.1f} s: {reason}; cancelling")
         self._halt(run)
 
     def _stop_run(self, run: Run, lot: Lot, reason: str) -> None:
@@ -357,19 +374,9 @@ class Worker:
             self._halt(run)
 
     def _halt(self, run: Run) -> None:
-        """Cancel, interrupt, and see to it that it ends; elsewhere, because each may take seconds."""
-        generation = self._ignition.generation
-
-        def halt() -> None:
-            is_certain = not run.needs_spark or self._engine.cancel(run.context.name)
-            run.interrupt()
-            is_certain = is_certain and (not run.needs_spark or self._engine.is_swept())
-            if not run.join(STOP_S):
-                self._post(self._on_abandoned, run)
-            if not is_certain:
-                self._post(self._replace_engine, "did not confirm a cancellation", generation)
-
-        threading.Thread(target=halt, name=f"halt {run.claim.id}", daemon=True).start()
+        if run.batch is None or not run.batch.is_wanted:  # else the others of its batch go on, and it with them
+            replace = partial(self._replace_engine, "did not confirm a cancellation", self._ignition.generation)
+            halt(run, self._engine, partial(self._post, self._on_abandoned, run), partial(self._post, replace))
 
     # -- ends ----------------------------------------------------------------------------------
 
@@ -384,15 +391,29 @@ class Worker:
         self._give_room(1)
         self._has_room = True
 
+    def _on_outcome(self, batch: Batch, outcome: Outcome) -> None:
+        """A job of a batch has ended, or the batch. What it did not come to waits again, behind the others."""
+        before = len(self._running)
+        with self._scribe.together():
+            left = self._desk.take(batch, outcome, self._running, self._settle)
+        self._waiting += left
+        self._ahead.note_batch(self._desk.learn(batch, outcome))
+        self.counts.running = len(self._running)
+        self.counts.seconds += outcome.wall_s
+        self._give_room(before - len(self._running) - len(left))
+        if outcome.is_over and self._desk.end(batch):
+            self._report(batch.said)
+        self._has_room = True
+
     def _settle(self, run: Run, ending: Ending) -> None:
         """Have the scribe write what became of a run."""
         if isinstance(ending, Failed) and not ending.is_engine_alive and run.fate is None:
-            self._condemn(run, "ended")
+            run.condemn("ended")
             self._on_engine_death("ended", self._ignition.generation)
         fate = run.fate
         if fate is not None and fate.lot is not Lot.FAILED:
             if fate.lot is Lot.GIVEN_BACK:
-                self._write_release(run, fate.words)
+                self._write_releases([run], fate.words)
             return
         self._writing[run.key] = run
         if fate is not None:
@@ -405,13 +426,17 @@ class Worker:
             return
         if not isinstance(ending, Failed):
             ending = failed("the function raised ClaimLost although its claim is not lost")
-        self._report(f"task {run.said} failed after {run.age_s:.1f} s: {ending.words[:WORDS_CHARS_MAX]}")
+        if run.batch is None:
+            self._report(f"task {run.said} failed after {run.age_s:.1f} s: {ending.words[:WORDS_CHARS_MAX]}")
         self._scribe.fail(run, ending.error, is_final=ending.is_final)
 
-    def _write_release(self, run: Run, reason: str) -> None:
-        self._writing[run.key] = run
-        self._report(f"task {run.said} given back: {reason}")
-        self._scribe.release(run, reason)
+    def _write_releases(self, runs: Iterable[Run], reason: str) -> None:
+        for run in runs:
+            self._writing[run.key] = run
+            if run.kind is None:
+                self._report(f"task {run.said} given back: {reason}")
+            is_said = run.kind is None or run.context.journal.has_death
+            self._scribe.release(run, reason if is_said else "")
 
     def _on_done(self, runs: list[Run], what: str) -> None:
         self.counts.ended[what] = self.counts.ended.get(what, 0) + len(runs)
@@ -421,12 +446,16 @@ class Worker:
             self._publisher.publish([(str(run.claim.id), run.context.outputs) for run in runs])
         for run in runs:
             self._writing.pop(run.key, None)
-            if what not in ("released", "failed", "died"):
+            if what not in ("released", "failed", "died") and run.kind is None:
                 self._report(f"task {run.said} {what} after {run.age_s:.1f} s")
 
     def _on_abandoned(self, run: Run) -> None:
         """It does not end, in a call into C perhaps. It is left alone: its Spark is cancelled."""
-        if run.key in self._running:
+        if isinstance(run.batch, Batch):
+            words = "the batch did not obey the order to stop"
+            self._on_outcome(run.batch, Outcome([(each, failed(words)) for each in run.batch.runs.values()],
+                                                is_over=True))
+        elif run.key in self._running:
             _log.warning("task %s does not end; it is left behind", run.claim.id)
             self._on_end(run, failed("the function did not obey the order to stop"))
 
@@ -449,7 +478,7 @@ class Worker:
         if self._is_current(generation):
             for run in self._running.values():
                 if run.needs_spark and run.fate is None:
-                    self._condemn(run, what)
+                    run.condemn(what)
             self._replace_engine(what, generation)
 
     def _is_current(self, generation: int) -> bool:
@@ -467,12 +496,3 @@ class Worker:
         if self._stop_at is None:
             self._report(f"Spark's JVM {what}; starting another one")
             self._ignition.replace()
-
-    def _condemn(self, run: Run, what: str) -> None:
-        """The engine died under this task."""
-        judged = verdict(bool(run.deaths), what)
-        run.context.journal.engine_died(what, time.time_ns() // 1_000_000)
-        if judged.has_failed:
-            run.decide(Lot.FAILED, f"{judged.words}, as it did when this task ran before; this time it ran alone")
-        else:
-            run.decide(Lot.GIVEN_BACK, judged.words)

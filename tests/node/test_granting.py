@@ -170,6 +170,26 @@ def test_an_answer_that_comes_too_late_is_given_back(machines: Machines) -> None
     assert told(machines, b"client") is not None
 
 
+def test_claims_say_of_which_tasks_they_are_the_first(machines: Machines) -> None:
+    task_ids = [enqueue(machines) for _ in range(5)]
+    claim(machines, b"before", 2)
+    machines.pass_time(100)
+    before = told(machines, b"before")
+    assert before is not None and before.is_first
+    renew(machines, attrs.evolve(before, ids=task_ids[1], first_token=before.first_token + 1), 0, b"release")
+    renew(machines, attrs.evolve(before, ids=task_ids[0]), 0, b"release")
+
+    claim(machines, b"after", 5)
+    machines.pass_time(100)
+
+    answer = machines.answers_to(b"after")[-1]
+    assert isinstance(answer, m.Claimed)
+    assert [(batch.is_first, ids.split(batch.ids)) for batch in answer.batches] == [
+        (False, task_ids[:2]), (True, task_ids[2:])]
+    tokens = [batch.first_token + at for batch in answer.batches for at in range(len(ids.split(batch.ids)))]
+    assert tokens == [*range(tokens[0], tokens[0] + 5)]
+
+
 def test_a_released_task_waits_at_once(machines: Machines) -> None:
     enqueue(machines)
     claim(machines, b"first")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from skuld_py.calls.payloads import Call
+from skuld_py.calls.payloads import Call, decode_call
+from skuld_py.worker.batches.part import Done, Item, Order, run_part
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.worker import Worker
 
@@ -22,6 +23,11 @@ class FakeEngine:
         self.running: list[str] = []
         self.beside: dict[str, int] = {}
         """Of each call, by name, the most that ran at once while it did."""
+        self.jobs: list[list[Any]] = []
+        """The first arguments of the items of each job."""
+        self.gate = threading.Event()
+        """A job with an item that says "wait" goes on when it is open."""
+        self.gate.set()
 
     missing: str | None = None
 
@@ -56,8 +62,25 @@ class FakeEngine:
         finally:
             self.running.remove(context.name)
 
+    def call_many(self, name: str, order: Order, items: Sequence[Item]) -> Sequence[Done]:
+        """One part, here; an item that says so takes its process along, or the engine."""
+        first = [decode_call(payload).args[0] for payload, _ in items]
+        self.jobs.append(first)
+        self.running.append(name)
+        try:
+            if "wait" in first:
+                self.gate.wait(20)
+            if "die" in first:
+                self.has_ended = True
+            if "crash" in first or "die" in first or name in self.cancelled:
+                raise RuntimeError("Python worker exited unexpectedly")
+            return list(run_part(order, items))
+        finally:
+            self.running.remove(name)
+
     def cancel(self, name: str) -> bool:
         self.cancelled.append(name)
+        self.gate.set()
         return self.is_alive()
 
     def is_swept(self) -> bool:

@@ -62,6 +62,10 @@ def test_a_module_and_those_beside_it_are_imported_where_nothing_is_installed(ho
 
     assert bare(archive, "import ship_app, skuld_py", "print(ship_app.twice(4), ship_app.run.task_name)") == (
         "8 ship_app:run")
+    part = ("from skuld_py.worker.batches.part import Order, run_part",
+            "done, = run_part(Order('ship_app:twice', 'ship_app', 1, 9, 9), [(b'', None)])",
+            "print(done.endings[0].words.partition(' here')[0])")
+    assert bare(archive, *part) == "Refused: no task function is called 'ship_app:twice'"
     assert "ship_unused.py" not in zipfile.ZipFile(archive).namelist()
 
 

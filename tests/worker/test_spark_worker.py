@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,10 @@ QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 # would go on for a minute; the pipe's end says that Spark's Python process has gone. `crawl` has more parts than
 # Spark slots, for some 40 seconds. `script` does what scripts for Spark do, from the first line to the last.
 APP = '''
+import os
 import threading
 import time
+from datetime import date
 import skuld_py
 from pyspark.sql import SparkSession
 
@@ -63,6 +66,15 @@ def hold_on(pipe):
 @skuld_py.task
 def stumble(spark, context):
     return spark.sparkContext.parallelize(range(2), 1).map(lambda n: 1 // n).sum()
+
+
+@skuld_py.task(batch=True)
+def cube(number: int, day: date | None = None):
+    if number < 0:
+        os._exit(3)
+    if number > 1000:
+        sum(range(10**10))
+    return [number ** 3, day]
 
 
 @skuld_py.task
@@ -298,6 +310,22 @@ def test_a_worker_that_was_stopped_keeps_its_healthy_jvm(
 
     eventually(is_completed(client, task))
     assert jvm_of(worker) == jvm
+
+
+def test_tasks_of_a_batched_function_are_one_job_and_what_kills_its_process_fails_alone(
+    worker: subprocess.Popen[bytes], client: Client, eventually: Eventually
+) -> None:
+    day = date(2026, 11, 20)
+    calls = [call("cube", number, day.isoformat()) for number in (2, -1, 1001, 3)]
+    tasks = client.enqueue_many("jobs", calls, retry=Retry(1), headers={"skuld-timeout-s": "0.5"})
+
+    eventually(lambda: all(task.state in ("completed", "dead") for task in client.get_many(tasks)))
+
+    two, crashed, late, three = (client.get(task) for task in tasks)
+    assert [two.result, three.result] == [[8, day], [27, day]]
+    assert (crashed.error or b"").startswith(b"crashed: the Python process that ran it ended")
+    assert (late.error or b"").startswith(b"timeout: it ran for longer") and b"in cube" in (late.error or b"")
+    assert {len(task.claims) for task in (two, crashed, late, three)} == {1}
 
 
 def test_jobs_from_a_tasks_own_threads_end_with_it(

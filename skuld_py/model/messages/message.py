@@ -44,7 +44,8 @@ class TaskBatch:
 @attrs.frozen
 class ClaimBatch:
     """Claims granted together: ``bodies`` are body records, leases run to ``end_ms``. ``proofs``: to clients only,
-    which show them with all that they ask for these claims."""
+    which show them with all that they ask for these claims. ``is_first``: as far as the leader knows, none of
+    these tasks was claimed before."""
 
     columns: ClassVar[tuple[str, ...]] = ("ids", "bodies")
     ids: bytes = fields.ids()
@@ -52,3 +53,4 @@ class ClaimBatch:
     end_ms: int = fields.number()
     bodies: Column = fields.strings()
     proofs: bytes = fields.proofs()
+    is_first: bool = fields.truth(default=False, since=3)

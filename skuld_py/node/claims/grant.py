@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 import attrs
 
@@ -226,11 +226,22 @@ class GrantOperation(CohortOperation):
         self.end()
 
     def _batches(self, grant: Grant, failed: Sequence[int]) -> Iterator[m.ClaimBatch]:
-        """Granted claims in runs of consecutive tokens."""
+        """Granted claims in runs of consecutive tokens, those of tasks that were claimed before apart."""
         start = 0
         for stop in [*failed, len(grant.ids)]:
-            task_ids = grant.ids[start:stop]
-            if task_ids:
-                yield m.ClaimBatch(b"".join(task_ids), grant.first_token + start, grant.end_ms,
-                                   columns.pack(list(map(self._bodies.__getitem__, task_ids))))
+            for first, end, is_first in _runs(start, stop, grant.known):
+                task_ids = grant.ids[first:end]
+                yield m.ClaimBatch(b"".join(task_ids), grant.first_token + first, grant.end_ms,
+                                   columns.pack(list(map(self._bodies.__getitem__, task_ids))), is_first=is_first)
             start = stop + 1
+
+
+def _runs(start: int, stop: int, known: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
+    """The indexes from start to stop in runs, each as its ends, and whether it is of tasks without a history."""
+    if not known:
+        yield from [(start, stop, True)] * (start < stop)
+        return
+    past = frozenset(known)
+    for is_first, run in groupby(range(start, stop), lambda index: index not in past):
+        indexes = [*run]
+        yield indexes[0], indexes[-1] + 1, is_first

@@ -12,7 +12,8 @@ import attrs
 
 @attrs.frozen
 class Grant:
-    """Claims of one batch: the ``i``-th id gets token ``first_token + i``."""
+    """Claims of one batch: the ``i``-th id gets token ``first_token + i``. ``known``: indexes of the tasks that
+    had a history before; only the leader tells."""
 
     ids: Sequence[bytes]
     places: Sequence[bytes]
@@ -20,6 +21,7 @@ class Grant:
     start_ms: int
     end_ms: int
     holder: str
+    known: Sequence[int] = ()
 
 
 @attrs.frozen
