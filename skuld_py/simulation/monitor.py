@@ -224,7 +224,7 @@ class Monitor:
             self._is_sealed(store.committed("meta", mark), key) and not _remains(store, key) for store in stores)
 
     def _went_as_it_came(self, key: bytes) -> bool:
-        """Whether a lone replica has taken a task, buried and collected it in one commit: it came after its time."""
+        """Whether a lone replica has taken a task, buried and collected it in one commit, after its time."""
         return len(self._voters_of(_partition(key))) == 1 and self._was_refused(key[:22])
 
     def _is_sealed(self, record: bytes | None, key: bytes) -> bool:
