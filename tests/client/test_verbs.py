@@ -21,6 +21,7 @@ from client.doors import node_in_memory
 from skuld_py import AsyncClient, Client, Fenced, Refused, Retry, Uncertain
 from skuld_py.client.archiving import Page
 from skuld_py.client.asking import Work, stream, verb
+from skuld_py.client.attending import WorkerStatus
 from skuld_py.client.claims import ClaimName
 from skuld_py.client.concluding import PURGED_AT_ONCE, Concluding
 from skuld_py.client.reading import Depth
@@ -439,6 +440,21 @@ def a_queue_is_counted_and_listed(client: Any, queue: str) -> None:
     assert client.count(queue) == 7 <= client.count()
     assert client.depths()[queue] == Depth(4, 2, 1)
     assert list(client.list(f"{queue}-none")) == []
+
+
+@of("report", "workers")
+def a_worker_is_listed_until_it_says_goodbye(client: Any, queue: str) -> None:
+    worker = WorkerStatus(queue, "", "here", 2, {queue: 3}, "1", "", 7, 1, 2)
+
+    def listed() -> list[WorkerStatus]:
+        return [attrs.evolve(each, node="", key="", age_s=0.0) for each in client.workers().workers
+                if each.name == queue]
+    client.report(worker, 30)
+    assert listed() == [worker]
+    client.report(attrs.evolve(worker, running=2), 30)
+    assert [each.running for each in listed()] == [2]
+    client.report(worker, 0)
+    assert listed() == []
 
 
 @of("pause", "resume", "paused")

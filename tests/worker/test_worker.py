@@ -275,7 +275,7 @@ MUCH = DEFAULT_LIMITS.entry_bytes + 1
 @pytest.mark.parametrize(("payload", "words"), [
     (b"hello", "no call"), (encode_call("test.unheard_of"), "--app"),
     (encode_call("test.add", 1), "argument: 'b'"),
-    (give_object.call(), "a plain value"), (give_much.call(MUCH), "Write the data elsewhere")],
+    (give_object.call(), "a plain value"), (give_much.call(MUCH), "Write the data below context.output")],
     ids=["no call", "unknown", "arguments", "no result", "too large"])
 def test_what_no_attempt_can_cure_is_not_tried_again(
     start: Start, client: Client, queue: str, eventually: Eventually, payload: bytes, words: str
