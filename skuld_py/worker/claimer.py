@@ -95,19 +95,23 @@ class Claimer:
                 claims = self._client.claim(queue, n=wish.count, lease_s=self._lease_s,
                                             wait_s=WAIT_S if wish.waits else 0)
             except SkuldError as error:
-                self._answer(queue, wish, 0, 0)
+                self._answer(queue, wish, 0)
                 self._on_error(error)
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_closing, pause_s)
                 pause_s = min(PAUSE_S_MAX, pause_s * 2)
                 continue
             pause_s = PAUSE_S
-            made = [assigned(claim) for claim in claims]
-            self._answer(queue, wish, len(claims), turns_of(made))
+            self._answer(queue, wish, len(claims))
             if claims and self._is_closing:
                 with contextlib.suppress(SkuldError):
                     self._client.release(*claims)
             elif claims:
+                made = [assigned(claim) for claim in claims]
+                if joined := len(made) - turns_of(made):
+                    with self._changed:
+                        self._shares.joined(queue, joined)
+                        self._changed.notify_all()
                 self._hand_over(made)
 
     def _hand_over(self, made: list[Assignment]) -> None:
@@ -132,7 +136,7 @@ class Claimer:
                     self._changed.wait()
             return None if self._is_closing else wish
 
-    def _answer(self, queue: str, wish: Wish, count: int, turns: int) -> None:
+    def _answer(self, queue: str, wish: Wish, count: int) -> None:
         with self._changed:
-            self._shares.answered(queue, wish, count, turns)
+            self._shares.answered(queue, wish, count)
             self._changed.notify_all()

@@ -82,19 +82,23 @@ class Shares:
                 self._charge(queue, wish.count)
         return wish
 
-    def answered(self, name: str, wish: Wish, count: int, turns: int | None = None) -> None:
-        """The queue gave so many, in so many turns: a batch is one."""
-        turns = count if turns is None else turns
+    def answered(self, name: str, wish: Wish, count: int) -> None:
+        """The queue gave so many."""
         queue = self._queues[name]
         queue.is_asked = False
         queue.is_empty = count < wish.count and not (wish.waits and count)
         if not wish.is_beyond:
             self._permits += wish.count - count
-            queue.served -= (wish.count - turns) / queue.weight
+            queue.served -= (wish.count - count) / queue.weight
         elif count:
             self._permits -= count
             queue.served = max(queue.served, self._now)
-            self._charge(queue, turns)
+            self._charge(queue, count)
+
+    def joined(self, name: str, count: int) -> None:
+        """So many of what the queue gave last run in the batches of others: they are no turns of their own."""
+        queue = self._queues[name]
+        queue.served -= count / queue.weight
 
     def _charge(self, queue: _Queue, count: int) -> None:
         self._now = max(self._now, queue.served)

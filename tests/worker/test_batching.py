@@ -160,7 +160,8 @@ def test_a_batch_is_served_as_one_task_of_its_queue() -> None:
         for name in ("batched", "single"):
             if (wish := shares.take(name)) is not None:
                 count = wish.count if name == "batched" else 1
-                shares.answered(name, wish, count, 1)
+                shares.answered(name, wish, count)
+                shares.joined(name, count - 1)
                 served[name] += 1
                 shares.give(count)
 
