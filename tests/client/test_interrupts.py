@@ -457,9 +457,9 @@ def test_a_handler_that_is_granted_claims_while_others_are_noted_holds_nobody_up
 
     def note_twice(at: int) -> bool:
         nodes = pursuit.Nodes(["a:1"])
-        nodes.note_granted("a:1", granted[0])
-        is_in = struck_within(lambda: nodes.note_granted("a:1", granted[1]),
-                              lambda: nodes.note_granted("b:1", granted[2]), at)
+        nodes.note_answered("a:1", granted[0])
+        is_in = struck_within(lambda: nodes.note_answered("a:1", granted[1]),
+                              lambda: nodes.note_answered("b:1", granted[2]), at)
         assert len(nodes._granted) == 1
         return is_in
     at = next(at for at in range(1, 1_000) if not within(LONG_S, partial(note_twice, at)))

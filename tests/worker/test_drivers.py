@@ -252,7 +252,8 @@ def test_a_claim_that_wakes_up_late_leaves_its_driver_to_the_next_one(place: Pla
 
     threading.Thread(target=wake_first, daemon=True).start()
     assert ran(place.job(), place, second) == "done with\n"
-    assert ended == [ClaimLost] and len(place.drivers) == 1 and not place.had_two
+    assert ended in ([ClaimLost], [script.ScriptFailed])  # it may hear first that another claim has the driver
+    assert len(place.drivers) == 1 and not place.had_two
     assert not any("driver_ended" in words for words in first.said)
 
 
