@@ -17,7 +17,7 @@ The other commit runs in this checkout's environment, so its dependencies must d
 With ``--keys`` this checkout's cluster has keys, and COMMIT's has none: what sealing costs is seen with HEAD. Then
 lives may be 8 % slower and a single enqueue may take 0.2 ms more, and the exit status says whether they are.
 
-    scripts/bench against COMMIT [--keys] [--clusters N] [--rounds R] [--clients K]
+    scripts/bench against COMMIT [--keys] [--verbs V,V] [--clusters N] [--rounds R] [--clients K]
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ Pair = tuple[Slice, Slice]
 """The other commit's slice and ours, one after the other."""
 
 
-def compare(checkouts: tuple[Path, Path], clients: int, rounds: int, *, is_keyed: bool
+def compare(checkouts: tuple[Path, Path], verbs: Sequence[str], clients: int, rounds: int, *, is_keyed: bool
             ) -> Iterator[dict[str, Pair]]:
     """Slices of each verb in turns, on clusters of their own; the first round warms up and is not given."""
     there, here = checkouts
@@ -220,7 +220,7 @@ def compare(checkouts: tuple[Path, Path], clients: int, rounds: int, *, is_keyed
             side.wait()
         for number in range(rounds + 1):
             found: dict[str, Pair] = {}
-            for verb in VERBS:
+            for verb in verbs:
                 if number % 2:
                     ours = sides[1].do(verb)
                     found[verb] = sides[0].do(verb), ours
@@ -241,7 +241,7 @@ def show(commit: str, clusters: Sequence[Sequence[dict[str, Pair]]]) -> bool:
                   title=f"here against {commit}: tasks a second, in turns; +- two standard errors over"
                   f" {len(clusters)} pairs of clusters; microseconds of processor time a task")
     slower: list[str] = []
-    for verb in VERBS:
+    for verb in clusters[0][0]:
         pairs = [row[verb] for rounds in clusters for row in rounds]
         ratios = [statistics.mean(row[verb][1].rate / row[verb][0].rate for row in rounds) for rounds in clusters]
         mean, error = statistics.mean(ratios), statistics.stdev(ratios) / len(ratios) ** 0.5
@@ -274,6 +274,8 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=6, help="pairs of clusters, one after the other")
     parser.add_argument("--rounds", type=int, default=4, help="slices of each verb on each cluster")
     parser.add_argument("--clients", type=int, default=3, help="client processes of each side")
+    parser.add_argument("--verbs", type=lambda text: text.split(","), default=VERBS, metavar="V,V",
+                        help=f"only these of {', '.join(VERBS)}; a claim needs an enqueue before it, and so on")
     parser.add_argument("--keys", action="store_true", help="the cluster here has keys, the other one none")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -282,10 +284,15 @@ def main() -> None:
         return
     if options.clusters < 2 or options.rounds < 1:
         parser.error("--clusters must be 2 at least, or nothing is known of chance, and --rounds 1")
+    if wrong := [verb for verb in options.verbs if verb not in VERBS]:
+        parser.error(f"--verbs: there is no {wrong[0]}; there are {', '.join(VERBS)}")
+    if options.keys and not {"live", "single"} <= {*options.verbs}:
+        parser.error("--verbs: with --keys, live and single are judged, and wanted")
     clusters: list[list[dict[str, Pair]]] = []
     with checkout_of(options.commit) as checkout:
         for _ in range(options.clusters):
-            found = compare((checkout, HERE), options.clients, options.rounds, is_keyed=options.keys)
+            found = compare((checkout, HERE), options.verbs, options.clients, options.rounds,
+                            is_keyed=options.keys)
             clusters.append(list(track(found, "rounds", total=options.rounds, console=Console(stderr=True))))
     is_good = show(options.commit, clusters)
     if options.keys:
