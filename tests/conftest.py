@@ -15,9 +15,9 @@ The tests of every day are those not marked ``slow``, and of each adapter one th
 are others is told at the end, by pytest's own count too, which xdist would keep to itself. ``scripts/test --slow``
 are those others, and what hypothesis draws, with as many examples as it wants.
 
-What is played in bulk (all deviations of a schedule, a campaign's seeds) is shared out: ``--share 4`` plays a
-quarter, and the number of commits says which, so that four commits play all. Every part has been played before,
-so what fails is news.
+What is played in bulk (all deviations of a schedule, a campaign's seeds, what hypothesis draws) is shared out:
+``--share 4`` plays a quarter, and the number of commits says which, so that four commits play all. Every part has
+been played before, so what fails is news.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -97,7 +98,24 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def share(pytestconfig: pytest.Config) -> range:
     """The numbers that are played of what is played in bulk."""
-    parts = pytestconfig.getoption("share")
+    return _share_of(pytestconfig)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the tests that run only since hypothesis draws for them, keep a share. It marks them before."""
+    share = _share_of(config)
+    kept = [item for item in items if item.get_closest_marker("slow") is not None
+            or item.get_closest_marker("hypothesis") is None or crc32(item.nodeid.encode()) in share]
+    chosen = {*kept}
+    left_out = [item for item in items if item not in chosen]
+    items[:] = kept
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
+def _share_of(config: pytest.Config) -> range:
+    parts = config.getoption("share")
     return range(_commits() % parts if parts > 1 else 0, sys.maxsize, parts)
 
 
