@@ -4,8 +4,8 @@ A process is known by its id and when it started, for ids are used again. Those 
 of their environment, which children inherit: so one that left its group is found, too, and no log entry, whoever
 wrote it, makes a worker kill a process that is not the task's.
 
-Processes are seen in the space of process ids that the worker is in, a container's for example. Two workers that
-do not share one count as two machines.
+Processes are seen in the space of process ids that the worker is in, a container's for example, and their
+environment by their own user alone. Two workers that do not share both count as two machines.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Process:
 
 @attrs.frozen
 class Machine:
-    """``boot``: this start of it; ``space``: of process ids."""
+    """``boot``: this start of it; ``space``: of process ids and users, and which user."""
 
     host: str
     boot: str
@@ -50,7 +50,8 @@ def here() -> Machine | None:
     """This machine; None where its kernel does not tell."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return Machine(socket.gethostname(), boot, os.readlink("/proc/self/ns/pid"))
+        spaces = (os.readlink(f"/proc/self/ns/{space}") for space in ("pid", "user"))
+        return Machine(socket.gethostname(), boot, " ".join((*spaces, str(os.getuid()))))
     except OSError:
         return None
 
