@@ -71,6 +71,13 @@ MUTANTS: tuple[Mutant, ...] = (
            "        sync_tree(Path(place))\n", "", "W3", SEALED, seeds=0),
     mutant("written-by-the-lost", "a claim that is lost goes on to write", "Output._begin",
            "        self._check()\n", "", "W3", LOST, seeds=0),
+    mutant("sealed-while-open", "a file is named that is not whole", "Output.seal",
+           "                if not stream.closed:\n", "                if False:\n", "W3",
+           FILES + "test_an_output_with_an_open_file_is_not_sealed", seeds=0),
+    mutant("names-are-patterns", "a file's name has Spark read other files", "spark_frames.read_frame",
+           "_PATTERN.sub(_LITERAL, file.path)", "file.path", "W3",
+           "tests/output/test_spark.py::"
+           "test_exactly_the_named_files_are_read_whatever_their_names_mean_to_spark", seeds=0),
     mutant("sealed-by-the-lost", "a claim that is lost says what it wrote", "Output.seal",
            "            self._check()\n", "", "W3", LOST, LATE, seeds=0),
     mutant("list-before-value", "a list of files makes a result too large", "results.encode_result",

@@ -382,6 +382,20 @@ def test_what_is_sealed_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Monke
     assert synced[-5:] == [str(place), *(str(each) for each in place.parents[:4])]
 
 
+def test_an_output_with_an_open_file_is_not_sealed(client: MemoryClient, tmp_path: Path) -> None:
+    client.enqueue(QUEUE, b"")
+    holder = Holder(client, tmp_path, "x")
+    with holder.output.open("closed.bin") as file:
+        file.write(b"whole")
+    still = holder.output.open("open.bin")
+    still.write(b"half")
+
+    with pytest.raises(Refused, match=r"file: open\.bin of output .* is still open"):
+        holder.seal()
+    still.close()
+    assert holder.seal().stored
+
+
 def test_an_output_without_a_file_is_one(client: MemoryClient, tmp_path: Path) -> None:
     task = client.enqueue(QUEUE, b"")
     claim: Claim | None = client.claim_one(QUEUE, lease_s=10)
