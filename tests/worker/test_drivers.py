@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -52,8 +53,9 @@ except BlockingIOError:
     sys.exit(9)
 with open(f"{place}/started", "a") as started:
     started.write(f"{os.getpid()}\\n")
-if "child" in more:
-    subprocess.Popen(["sleep", "600"], start_new_session=True, pass_fds=[one.fileno()])
+if "child" in more or "stranger" in more:
+    own = {} if "stranger" in more else None
+    subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, pass_fds=[one.fileno()], env=own)
 with open(f"{place}/running", "w"):
     pass
 with open(f"{place}/gate") as gate:
@@ -229,6 +231,20 @@ def test_a_claim_that_is_stopped_ends_the_driver_and_all_it_started(place: Place
     guardian = next(entry["driver"]["guardian"]["id"] for entry in context.said if "driver" in entry)
     assert [each.pid for each in psutil.process_iter() if is_of(context.name, each.pid)] in ([], [guardian])
     gone(guardian)
+
+
+def test_what_left_its_driver_and_threw_its_environment_away_ends_with_it(place: Place) -> None:
+    context = Told()
+
+    def stop() -> None:
+        place.await_running()
+        context.lose("it was cancelled")
+
+    threading.Thread(target=stop, daemon=True).start()
+    with pytest.raises(ClaimLost):
+        ran(place.job("stranger"), place, context)
+    with (place.directory / "one").open() as one:
+        fcntl.flock(one, fcntl.LOCK_EX | fcntl.LOCK_NB)  # which the stranger would still hold
 
 
 def test_a_claim_that_wakes_up_late_leaves_its_driver_to_the_next_one(place: Place) -> None:
