@@ -23,6 +23,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO
+from weakref import WeakKeyDictionary
 
 from skuld_py.calls.outputs import NAME_CHARS_MAX, OUTPUTS_MAX, OutputFile, Reference, Written, checked_file
 from skuld_py.calls.results import Carrying, encoded
@@ -54,6 +55,7 @@ class Output:
         self._options: Mapping[str, str] = {}
         self._rows: int | None = 0
         self._references = 0
+        self._opened: WeakKeyDictionary[BinaryIO, str] = WeakKeyDictionary()
         self._is_sealed = False
 
     @property
@@ -77,11 +79,13 @@ class Output:
             self._count(write_frame(frame, self._place, format, partition_by, texts))
 
     def open(self, file: str) -> BinaryIO:
-        """Open a new file to write bytes; its directories are made."""
+        """Open a new file to write bytes; its directories are made. Close it, or the output cannot be sealed."""
         with self._lock:
             self._begin()
             self._rows = None
-            return self._created(file)
+            made = self._created(file)
+            self._opened[made] = file
+            return made
 
     def write_csv(self, file: str, rows: Iterable[Sequence[Any]], *, header: Sequence[str] = ()) -> None:
         """Write rows as a new CSV file."""
@@ -128,6 +132,10 @@ class Output:
         with self._lock:
             self._check()
             self._is_sealed = True
+            for stream, file in self._opened.items():
+                if not stream.closed:
+                    raise Refused("bad_output", f"file: {file} of output {self.name} is still open, and may not be"
+                                  " whole; close it before the function returns: with output.open(...) as file")
             files = tuple(self._store.files(self._place))
             format = self._format or _format_of(files)
             manifest = Manifest(self._task, self._token, format, self._rows, files, self._schema,

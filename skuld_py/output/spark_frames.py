@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from skuld_py.output.manifest import SCHEMA_CHARS_MAX, Manifest
 from skuld_py.output.performing import Cluster
 from skuld_py.output.places import uri_of
 from skuld_py.output.reading import found_output
+
+_PATTERN, _LITERAL = re.compile(r"[*?\[\]{}\\]"), r"\\\g<0>"
+"""Spark takes each path that it is to read for a pattern, if it looks like one."""
 
 
 def schema_of(frame: DataFrame) -> str:
@@ -52,7 +56,7 @@ def read_frame(spark: SparkSession, place: str, manifest: Manifest, format: str,
     reader = spark.read.format(kind).options(**{**manifest.options, **options}).option("basePath", uri_of(place))
     if wanted is not None:
         reader = reader.schema(wanted)
-    frame = reader.load([f"{uri_of(place)}/{file.path}" for file in manifest.files])
+    frame = reader.load([f"{uri_of(place)}/{_PATTERN.sub(_LITERAL, file.path)}" for file in manifest.files])
     return frame if known is None or schema is not None else frame.select(*(_quoted(name) for name in known.names))
 
 

@@ -44,6 +44,21 @@ def publish_now(task: str, outputs: Outputs, client: Cluster) -> None:
         Performer(output.store, output.base, asking(client)).perform(settle(task))
 
 
+class Turns:
+    """When each path was swept, of those that were swept within ``SWEEP_S``: there may be a path for each task."""
+
+    def __init__(self) -> None:
+        self._swept_at: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._swept_at)
+
+    def take(self, path: str, now: float) -> bool:
+        """Whether it is the path's turn; if so, its next one is ``SWEEP_S`` later."""
+        self._swept_at = {each: at for each, at in self._swept_at.items() if now < at + SWEEP_S}
+        return self._swept_at.setdefault(path, now) == now
+
+
 class Publisher:
     """Publishes what a worker's tasks completed."""
 
@@ -51,7 +66,7 @@ class Publisher:
         self._known = asking(cluster)
         self._clock = clock
         self._inbox: queue.SimpleQueue[tuple[str, list[Output]] | None] = queue.SimpleQueue()
-        self._swept_at: dict[str, float] = {}
+        self._turns = Turns()
         self._thread: threading.Thread | None = None
 
     def publish(self, completed: Sequence[tuple[str, Outputs]]) -> None:
@@ -84,9 +99,7 @@ class Publisher:
     def _publish(self, task: str, output: Output) -> None:
         performer = Performer(output.store, output.base, self._known)
         performer.perform(settle(task))
-        now = self._clock()
-        if now >= self._swept_at.get(output.base, 0.0) + SWEEP_S or output.base not in self._swept_at:
-            self._swept_at[output.base] = now
+        if self._turns.take(output.base, self._clock()):
             swept = performer.perform(sweep())
             if swept.published or swept.deleted:
                 _log.info("below %s: %d tasks published, %d directories deleted", output.base,

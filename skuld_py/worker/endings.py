@@ -50,11 +50,13 @@ Ending = Returned | Failed | Snoozed | Stopped
 
 
 def ended_with(value: Any) -> Returned | Failed:
-    """What the function returned; a value that is no result fails for good."""
+    """What the function returned; a value that is no result fails for good. Its code may run here, and raise."""
     try:
         return Returned(encode_result(value))
     except Refused as error:
         return refused(error)
+    except Exception as error:
+        return Failed(said(error), error_of(error), is_final=True)
 
 
 def ended_by(error: BaseException, traits: Traits, *, is_engine_alive: bool = True) -> Failed | Snoozed:

@@ -99,6 +99,10 @@ def test_sql_that_is_none_is_refused_by_its_field_whoever_writes_it(field: str, 
     *((f"conf['{name}']", ("a.py",), {"conf": {name: "x"}}) for name in (
         "spark.plugins", "spark.driver.extraJavaOptions", "spark.jars.packages", "spark.pyspark.python",
         "spark.master", "spark.submit.deployMode", "spark.sql.extensions", "spark.executor.extraJavaOptions",
+        "spark.sql.execution.pyspark.python", "spark.sql.sources.commitProtocolClass", "spark.sql.sources.default",
+        "spark.sql.parquet.output.committer.class", "spark.sql.streaming.checkpointLocation",
+        "spark.sql.adaptive.customCostEvaluatorClass", "spark.sql.extendedExplainProviders",
+        "spark.sql.defaultCatalog", "spark.sql.avro.schemaUrlAllowedSchemes",
         "spark.executorEnv.LD_PRELOAD", "spark.sql.hive.metastore.jars", "spark.files", "spark.local.dir",
         "spark.driver.extraClassPath")),
 ])

@@ -25,6 +25,7 @@ from skuld_py.errors import Refused
 from skuld_py.output import store
 from skuld_py.output.places import dataset
 from skuld_py.output.store import LocalStore
+from skuld_py.output.sweeping import SWEEP_S, Turns
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.context import ClaimLost, TaskContext
 
@@ -380,6 +381,27 @@ def test_what_is_sealed_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Monke
     manifest = synced.index(f"{place}/._skuld.json")
     assert {f"{place}/part=1/file", f"{place}/part=1", str(place)} <= {*synced[: manifest + 3]}
     assert synced[-5:] == [str(place), *(str(each) for each in place.parents[:4])]
+
+
+def test_a_path_has_its_turn_to_be_swept_now_and_then_and_those_of_long_ago_are_forgotten() -> None:
+    turns = Turns()
+    assert all(turns.take(f"/data/{number}", 0.0) for number in range(50))
+    assert not turns.take("/data/7", SWEEP_S - 1) and len(turns) == 50
+    assert turns.take("/data/7", SWEEP_S) and len(turns) == 1
+
+
+def test_an_output_with_an_open_file_is_not_sealed(client: MemoryClient, tmp_path: Path) -> None:
+    client.enqueue(QUEUE, b"")
+    holder = Holder(client, tmp_path, "x")
+    with holder.output.open("closed.bin") as file:
+        file.write(b"whole")
+    still = holder.output.open("open.bin")
+    still.write(b"half")
+
+    with pytest.raises(Refused, match=r"file: open\.bin of output .* is still open"):
+        holder.seal()
+    still.close()
+    assert holder.seal().stored
 
 
 def test_an_output_without_a_file_is_one(client: MemoryClient, tmp_path: Path) -> None:

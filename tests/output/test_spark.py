@@ -93,6 +93,20 @@ def test_a_frame_comes_back_as_it_was_and_plain_readers_see_it(
     assert rows(plain.select("n", "word", "half", "task")) == [(*value, str(task)) for value in values]
 
 
+def test_exactly_the_named_files_are_read_whatever_their_names_mean_to_spark(
+    spark: SparkSession, client: MemoryClient, tmp_path: Path
+) -> None:
+    task = client.enqueue(QUEUE, b"")
+    claim, context = claimed(client)
+    names = ["a1.csv", "a[1].csv", "?1.csv", "*.csv", "{a1,b}.csv", "\\a%31.csv", "in [x]/a1.csv"]
+    for number, name in enumerate(names):
+        context.output(f"{tmp_path}/csv").write_csv(name, [[number]], header=["n"])
+    complete(client, claim, context)
+
+    read = skuld_py.read_output(spark, client.get(task), schema="n int")
+    assert rows(read) == [(number,) for number in range(len(names))]
+
+
 def held_at(gate: str) -> Any:
     """Rows that come when a file is there. Runs in Spark's Python processes."""
     def held(part: Iterator[int]) -> Iterator[tuple[int, str]]:

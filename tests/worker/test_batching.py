@@ -23,7 +23,7 @@ from skuld_py.worker.batches import part
 from skuld_py.worker.batches.halving import Halving
 from skuld_py.worker.batches.part import Order, run_part
 from skuld_py.worker.batches.sizes import BATCH_MAX, FIRST, Sizes
-from skuld_py.worker.endings import Failed, Returned, Snoozed
+from skuld_py.worker.endings import Failed, Returned, Snoozed, ended_with
 from skuld_py.worker.shares import Shares
 
 
@@ -241,6 +241,35 @@ def test_the_signals_of_others_are_as_they_were() -> None:
 
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("limit_s", [1e-9, 1e-6, 1e-5])
+def test_an_items_limit_that_is_over_at_once_is_its_own_alone(limit_s: float) -> None:
+    order = Order("batching.act", act.__module__, 1, budget_s=60.0, bytes_max=1 << 20)
+    done, = run_part(order, [(act.call("doze", 1), limit_s), (act.call("doze", 1), None)])
+
+    late, other = done.endings
+    assert isinstance(late, Failed) and isinstance(other, Returned)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+class Lazy(dict[str, int]):
+    """A dict that looks up its values when it is read, and fails."""
+
+    def __iter__(self) -> Any:
+        return iter(["a"])
+
+    def keys(self) -> Any:
+        return ["a"]
+
+    def __getitem__(self, key: str) -> int:
+        raise OSError("the rows are gone")
+
+
+def test_what_a_result_raises_when_it_is_read_is_the_ending_of_its_function() -> None:
+    ending = ended_with(Lazy())
+    assert isinstance(ending, Failed) and ending.is_final
+    assert ending.words == "OSError: the rows are gone" and b"__getitem__" in ending.error
 
 
 # -- what may be batched ---------------------------------------------------------------------------

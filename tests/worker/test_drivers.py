@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -30,7 +31,8 @@ from skuld_py.worker.directives import Dead
 from skuld_py.worker.journal import decode_entry, encode_entry
 from skuld_py.worker.kinds import script
 from skuld_py.worker.kinds.allowed import Allowed, allowing
-from skuld_py.worker.kinds.machine import here, is_of
+from skuld_py.worker.kinds.drivers import Intent, Past, Plan, plan
+from skuld_py.worker.kinds.machine import here, is_of, process_of
 from skuld_py.worker.registry import function_of
 from skuld_py.worker.worker import Worker
 from worker.running import FakeEngine, RunningWorker
@@ -51,8 +53,9 @@ except BlockingIOError:
     sys.exit(9)
 with open(f"{place}/started", "a") as started:
     started.write(f"{os.getpid()}\\n")
-if "child" in more:
-    subprocess.Popen(["sleep", "600"], start_new_session=True, pass_fds=[one.fileno()])
+if "child" in more or "stranger" in more:
+    own = {} if "stranger" in more else None
+    subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, pass_fds=[one.fileno()], env=own)
 with open(f"{place}/running", "w"):
     pass
 with open(f"{place}/gate") as gate:
@@ -230,6 +233,20 @@ def test_a_claim_that_is_stopped_ends_the_driver_and_all_it_started(place: Place
     gone(guardian)
 
 
+def test_what_left_its_driver_and_threw_its_environment_away_ends_with_it(place: Place) -> None:
+    context = Told()
+
+    def stop() -> None:
+        place.await_running()
+        context.lose("it was cancelled")
+
+    threading.Thread(target=stop, daemon=True).start()
+    with pytest.raises(ClaimLost):
+        ran(place.job("stranger"), place, context)
+    with (place.directory / "one").open() as one:
+        fcntl.flock(one, fcntl.LOCK_EX | fcntl.LOCK_NB)  # which the stranger would still hold
+
+
 def test_a_claim_that_wakes_up_late_leaves_its_driver_to_the_next_one(place: Place) -> None:
     first, ended = Told(1), list[type[BaseException]]()
 
@@ -255,6 +272,47 @@ def test_a_claim_that_wakes_up_late_leaves_its_driver_to_the_next_one(place: Pla
     assert ended in ([ClaimLost], [script.ScriptFailed])  # it may hear first that another claim has the driver
     assert len(place.drivers) == 1 and not place.had_two
     assert not any("driver_ended" in words for words in first.said)
+
+
+def test_a_claim_that_slept_before_it_asked_for_the_driver_leaves_it_to_the_one_that_has_it(place: Place) -> None:
+    first = Told(1)
+
+    def run_first() -> None:
+        with contextlib.suppress(script.ScriptFailed):
+            ran(place.job(), place, first)
+
+    threading.Thread(target=run_first, daemon=True).start()
+    place.await_running()
+    intent = next(words for words in first.said if "driver" in words)
+    third = Told(3, left_by(intent))
+
+    def wake_second() -> None:
+        third.has_gone_on.wait(30)
+        second = Told(2, left_by(intent))
+        second.lose("its lease ended while it slept")
+        with contextlib.suppress(ClaimLost):
+            ran(place.job(), place, second)
+        place.open_gate()
+
+    threading.Thread(target=wake_second, daemon=True).start()
+    assert ran(place.job(), place, third) == "done with\n"
+    assert len(place.drivers) == 1
+
+
+def test_a_user_who_cannot_see_the_driver_waits_for_it_as_on_another_machine(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = here()
+    monkeypatch.setattr(os, "getuid", lambda: 65_534)
+    others = here()
+    assert mine is not None and others is not None and mine != others
+
+    process = process_of(os.getpid())
+    assert process is not None
+    intent = Intent(f"{TASK}:1", mine, process, process, "/nowhere", 3.0, 5.0)
+    past = Past([intent.entry()], is_cut=False, has_lapsed=True)
+    found = plan(str(TASK), [past], others, lambda process: process.is_alive, 3.0, 5.0)
+    assert found == Plan(None, (), 5.0, mine.host)
 
 
 class Orphan:

@@ -46,6 +46,21 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 
+class Lazy(dict[str, int]):
+    def __iter__(self) -> Iterator[str]:
+        return iter(["a"])
+
+    def __getitem__(self, key: str) -> int:
+        raise OSError("the rows are gone")
+
+    keys: Any = __iter__
+
+
+@skuld_py.task(name="plain.give_lazily")
+def give_lazily() -> Lazy:
+    return Lazy()
+
+
 @skuld_py.task(name="plain.on_spark")
 def on_spark(spark: FakeEngine, number: int) -> int:
     return number + spark.starts
@@ -173,6 +188,17 @@ def test_without_spark_installed_plain_functions_run_and_others_fail_with_the_re
     assert client.results([client.enqueue(queue, add.call(2))], wait_s=60) == [3]
     eventually(lambda: client.get(poor).state == "dead")
     assert b"pip install" in (client.get(poor).error or b"") and running.engine.starts == 0
+
+
+def test_a_result_that_fails_when_it_is_read_leaves_its_task_dead(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    start(slots=1)
+    task = client.enqueue(queue, give_lazily.call())
+
+    eventually(lambda: client.get(task).state == "dead")
+    assert b"OSError: the rows are gone" in (client.get(task).error or b"")
+    assert client.results([client.enqueue(queue, add.call(2))], wait_s=60) == [3]
 
 
 def test_an_engine_that_dies_takes_no_plain_function_along(

@@ -28,7 +28,10 @@ _CONF = ("spark.sql.", "spark.executor.memory", "spark.executor.cores", "spark.e
          "spark.speculation", "spark.memory.", "spark.scheduler.mode", "spark.network.timeout")
 _NO_CONF = ("spark.sql.hive.", "spark.sql.extensions", "spark.sql.catalog", "spark.sql.queryExecutionListeners",
             "spark.sql.streaming.streamingQueryListeners", "spark.sql.cache.serializer",
-            "spark.sql.warehouse.dir", "spark.task.resource.")
+            "spark.sql.warehouse.dir", "spark.task.resource.", "spark.sql.artifact.", "spark.sql.defaultCatalog",
+            "spark.sql.sources.default", "spark.sql.avro.schemaUrl")
+_NAMES_CODE = re.compile(r"(?i).*(class|providers?|listeners?|serializer|location|dir|path|jars?|python)")
+"""How settings end that name code or a place, in this release of Spark's and the next."""
 _WHY = ("memory, cores, parallelism, dynamic allocation and most of spark.sql... are a task's; what could name a"
         " program, code or a place is the worker's: --conf")
 
@@ -65,7 +68,7 @@ def checked(file: Any, arguments: Any = (), *, main_class: Any = None, py_files:
                       None if main_class is None else fields.text("main_class", main_class, 500),
                       tuple(_relative(f"py_files[{index}]", each, MODULES)
                             for index, each in enumerate(_listed("py_files", py_files, PY_FILES_MAX))),
-                      fields.conf("conf", conf, _CONF, _NO_CONF, _WHY), fields.flag("plain", plain))
+                      _settings(conf), fields.flag("plain", plain))
     is_jar = made.file.endswith(".jar")
     if is_jar != (made.main_class is not None):
         raise fields.wrong("main_class", "name the class of the jar that has main" if is_jar
@@ -74,6 +77,14 @@ def checked(file: Any, arguments: Any = (), *, main_class: Any = None, py_files:
         raise fields.wrong("main_class", f"{made.main_class[:60]!r} is no class's name; write for example a.Main")
     if made.plain and (is_jar or made.conf):
         raise fields.wrong("plain", "a jar, or settings of Spark, need spark-submit; leave plain out")
+    return made
+
+
+def _settings(value: Any) -> dict[str, str]:
+    made = fields.conf("conf", value, _CONF, _NO_CONF, _WHY)
+    naming = next(filter(_NAMES_CODE.fullmatch, made), None)
+    if naming is not None:
+        raise fields.wrong(f"conf[{naming!r:.60}]", f"cannot be set by a task; {_WHY}")
     return made
 
 

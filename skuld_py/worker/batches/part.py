@@ -144,10 +144,10 @@ def _limited(timeout_s: float) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, interrupt)
     with open(_last_words(), "a") as file:
-        faulthandler.dump_traceback_later(timeout_s + EXIT_S, exit=True, file=file)
-        signal.setitimer(signal.ITIMER_REAL, timeout_s, AGAIN_S)
         try:
+            faulthandler.dump_traceback_later(timeout_s + EXIT_S, exit=True, file=file)
             try:
+                signal.setitimer(signal.ITIMER_REAL, timeout_s, AGAIN_S)  # may be over before it returns
                 yield
             finally:
                 is_armed = False

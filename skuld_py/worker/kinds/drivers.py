@@ -3,8 +3,8 @@
 A claim writes down whom it is about to start, its *intent*, before it does: machine, processes, and where the
 guardian listens. The next claim reads what all earlier ones wrote. A driver has ended when a claim says so. Else:
 
-* On this machine, in this space of process ids, it is looked for. If its guardian lives the driver is
-  *adopted*. If the guardian is gone, all that is left of the claim is killed. Then another may start.
+* On this machine, in this space of process ids, by this user, it is looked for. If its guardian lives the driver
+  is *adopted*. If the guardian is gone, all that is left of the claim is killed. Then another may start.
 * Elsewhere it cannot be looked for. Its guardian has ended it ``adopt_s`` after its claim's last deadline
   (``guard``); a claim that lapsed has passed that deadline, one that ended otherwise may have ``lease_s`` to it.
   So another starts when that time has passed on this machine's steady clock since this claim was granted.

@@ -21,6 +21,7 @@ once a newer claim is the master.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import selectors
@@ -37,7 +38,7 @@ from typing import Any
 from skuld_py.client.steady import steady_s
 from skuld_py.worker.journal import pause_s
 from skuld_py.worker.kinds.guard import Attached, Do, Ended, Event, Extended, Guard, Left, Ordered
-from skuld_py.worker.kinds.machine import kill_all, process_of
+from skuld_py.worker.kinds.machine import kill_all, kill_below, process_of
 
 LINE_BYTES_MAX = 65_536
 OUTBOX_BYTES_MAX = 1 << 20
@@ -46,6 +47,7 @@ LAST_BYTES = {"out": 65_536, "err": 8_192}
 TOLD_BYTES = 1_000
 LOOK_S = 0.5
 GONE_S = 2.0
+_SUBREAPER = 36
 _WAIT_THEN_EXECUTE = """
 import ctypes, os, signal, sys
 parent, program = int(sys.argv[1]), sys.argv[2:]
@@ -180,6 +182,7 @@ class Guardian:
             wait_s = min(max(0.01, self._guard.wake_at - steady_s()), LOOK_S)
             for key, _ in self._selector.select(wait_s):
                 key.data()
+            self._reap()
             if not is_over and self._driver.poll() is not None:
                 is_over = True
                 self._sweep()
@@ -217,13 +220,26 @@ class Guardian:
 
     def _kill(self) -> None:
         self._signal(signal.SIGKILL)
-        kill_all(self._claim, os.getpid())
+        self._kill_others()
+
+    def _kill_others(self) -> bool:
+        """What left the driver's group, by its environment or by its descent; whether there was something."""
+        own = os.getpid()
+        return any([kill_all(self._claim, own), kill_below(own)])
+
+    def _reap(self) -> None:
+        """Let go of what the driver has left to its guardian and has ended. The driver is waited for elsewhere."""
+        with contextlib.suppress(ChildProcessError):
+            while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if ended.si_pid == self._driver.pid:
+                    return
+                os.waitpid(ended.si_pid, 0)
 
     def _sweep(self) -> None:
         """End what the driver has left running, and take its last words."""
         until = steady_s() + GONE_S
         self._signal(signal.SIGKILL)
-        while kill_all(self._claim, os.getpid()) and steady_s() < until:
+        while self._kill_others() and steady_s() < until:
             time.sleep(0.01)
         for stream in self._streams:
             while stream.pipe in self._selector.get_map() and steady_s() < until:
@@ -305,6 +321,7 @@ def main() -> None:
     """Guard the driver that is told of on standard input."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # what the driver leaves behind stays below its guardian
     guardian = Guardian(json.loads(sys.stdin.buffer.readline()))
     try:
         sys.stdout.write(json.dumps(guardian.words()) + "\n")

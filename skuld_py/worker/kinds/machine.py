@@ -2,10 +2,11 @@
 
 A process is known by its id and when it started, for ids are used again. Those of a claim are known by a variable
 of their environment, which children inherit: so one that left its group is found, too, and no log entry, whoever
-wrote it, makes a worker kill a process that is not the task's.
+wrote it, makes a worker kill a process that is not the task's. One that has thrown its environment away, too, is
+known to the driver's guardian alone, as its descendant.
 
-Processes are seen in the space of process ids that the worker is in, a container's for example. Two workers that
-do not share one count as two machines.
+Processes are seen in the space of process ids that the worker is in, a container's for example, and their
+environment by their own user alone. Two workers that do not share both count as two machines.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Process:
 
 @attrs.frozen
 class Machine:
-    """``boot``: this start of it; ``space``: of process ids."""
+    """``boot``: this start of it; ``space``: of process ids and users, and which user."""
 
     host: str
     boot: str
@@ -50,7 +51,8 @@ def here() -> Machine | None:
     """This machine; None where its kernel does not tell."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return Machine(socket.gethostname(), boot, os.readlink("/proc/self/ns/pid"))
+        spaces = (os.readlink(f"/proc/self/ns/{space}") for space in ("pid", "user"))
+        return Machine(socket.gethostname(), boot, " ".join((*spaces, str(os.getuid()))))
     except OSError:
         return None
 
@@ -81,3 +83,23 @@ def kill_all(claim: str, *spared: int) -> bool:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.id, signal.SIGKILL)
     return found
+
+
+def kill_below(process_id: int) -> bool:
+    """Kill every process that descends from this one; whether there was one that had not ended."""
+    parents = {int(entry): _parent_of(entry) for entry in os.listdir("/proc") if entry.isdigit()}
+    below: set[int] = set()
+    while more := {child for child, parent in parents.items() if parent in {process_id, *below}} - below:
+        below |= more
+    living = [process for process in map(process_of, below) if process is not None and process.is_alive]
+    for process in living:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.id, signal.SIGKILL)
+    return bool(living)
+
+
+def _parent_of(process_id: str) -> int:
+    try:
+        return int(Path(f"/proc/{process_id}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0

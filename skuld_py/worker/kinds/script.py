@@ -113,7 +113,9 @@ def _adopted(context: TaskContext, machine: Machine, now: Allowed) -> tuple[Inte
 
 
 def _end(context: TaskContext, intent: Intent) -> None:
-    """End a driver of this machine, and its guardian, whatever they do."""
+    """End a driver of this machine, and its guardian, whatever they do. Not for a claim that is lost: the next one
+    may have adopted them."""
+    context.check()
     while kill_all(intent.claim):
         context.check()
         time.sleep(0.02)
