@@ -326,9 +326,9 @@ def test_the_log_of_a_task_is_written_read_and_followed(place: Place) -> None:
     assert place.json("append", task_id, token, "0", "half way")["next_seq"] == 1
 
     with Running("log", task_id, "--follow", nodes=place.nodes) as following:
-        following.says(f"{number}\t0\thalf way\n")
+        following.says(f"{number}\t0\t\thalf way\n")  # what is no entry of a worker's has no time
         place.run("append", task_id, token, "1", "all of it")
-        following.says(f"{number}\t1\tall of it\n")
+        following.says(f"{number}\t1\t\tall of it\n")
         place.run("complete", task_id, token)
         assert following.ended() == 0
     assert place.run("log", task_id) == following.output

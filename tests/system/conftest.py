@@ -13,8 +13,6 @@ from skuld_py import Client, Uncertain
 from skuld_py.embedded.local import LocalCluster
 
 SKEW_MS = 300
-NO_WAIT_FOR_SEATS = ("--timing-seat", "3s")
-"""Options of nodes that newcomers are soon given seats of; by themselves these wait half a minute."""
 
 
 @pytest.fixture
@@ -37,9 +35,9 @@ def queue(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def a_cluster(directory: Path) -> Iterator[LocalCluster]:
+def a_cluster(directory: Path, *node_options: str) -> Iterator[LocalCluster]:
     with LocalCluster(directory, nodes=3, partitions=8, replicas=3, skew_ms=SKEW_MS, session_ms=2_000,
-                      node_options=NO_WAIT_FOR_SEATS) as made:
+                      node_options=node_options) as made:
         with Client(made.addresses, timeout_s=30) as client:
             await_leaders(client)
         yield made

@@ -32,10 +32,20 @@ from skuld_py.runtime.clearance import MAY
 from skuld_py.runtime.zookeeper.clusters import change_parameters
 from skuld_py.runtime.zookeeper.servers import Servers
 from skuld_py.wire.codec import Envelope, MalformedRequest, decode, encode
-from system.conftest import SKEW_MS, await_leaders
+from system.conftest import SKEW_MS, await_leaders, linger
 from tests import strategies
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+def await_homecoming(client: Client, timeout_s: float = 60) -> None:
+    """Return once each partition is led by the node that it is led by while nothing happens: then no leadership
+    moves by itself."""
+    deadline = time.monotonic() + timeout_s
+    while not all(row.leader == row.cohort[0] for row in client.status().partitions):
+        assert time.monotonic() < deadline, client.status()
+        linger(client)
+
 
 CLIENT_ROLES = [role for role in ROLES if role != NODE_ROLE]
 
@@ -129,6 +139,7 @@ def test_nobody_speaks_in_the_name_of_a_node(keyed: LocalCluster, role: str) -> 
     """Peers' messages under the names of all nodes, over a client's connection, whatever its role."""
     chance = random.Random(role)
     with Client(keyed.addresses, key=keyed.key) as client:
+        await_homecoming(client)
         task = client.enqueue("forged", b"x")
         before = {row.partition: (row.epoch, row.leader, row.cohort) for row in client.status().partitions}
         with dealer(keyed, key_of(keyed, role)) as wire:

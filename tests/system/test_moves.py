@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,12 +14,20 @@ from skuld_py import Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import messages as m
 from skuld_py.runtime.zookeeper.log_following import set_leaving
-from system.conftest import SKEW_MS, await_leaders, linger
+from system.conftest import SKEW_MS, a_cluster, await_leaders, linger
 from system.load import at_work, await_depth
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 TOUR = (0, 1, 2, 3, 4, 0, 2, 4, 1, 3, 0)
 """Each pair of five nodes stands next to each other once: from pair to pair one comes back and one dies."""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    """A cluster that a test may break, and that newcomers are soon given seats of: by itself it waits half a
+    minute."""
+    with a_cluster(tmp_path, "--timing-seat", "3s") as made:
+        yield made
 
 
 def await_status(client: Client, is_so: Callable[[m.Described], bool], timeout_s: float = 90) -> m.Described:
