@@ -25,7 +25,7 @@ from skuld_py.config import DEFAULT_LIMITS
 
 BATCH_MAX = DEFAULT_LIMITS.batch_tasks
 BYTES_MAX = 16 << 20
-"""Payloads of one job, and results of one: both go through the driver at once."""
+"""Payloads of one job, and results of each part of it: they go through the driver at once."""
 FIRST = 100
 GOAL_S = 1.0
 PART_S = 0.02
