@@ -180,7 +180,7 @@ def _check_free(ports: range, option: str = "--port") -> None:
 
 
 def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool, *, is_key_found: bool,
-               worker: tuple[str, int] | None) -> None:
+               worker: tuple[str, int, Path] | None) -> None:
     """What runs where, and what to try."""
     from skuld_py.cli.showing import print_table, table
 
@@ -191,7 +191,7 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool,
     if cluster.gateway_url:
         rows.add_row("gateway", cluster.gateway_url, "", str(cluster.gateway_log(0)))
     if worker is not None:
-        rows.add_row("worker", f"queue {worker[0]}", str(worker[1]), str(cluster.worker_log(0)))
+        rows.add_row("worker", f"queue {worker[0]}", str(worker[1]), str(worker[2]))
     kind = "" if cluster.key is not None else ", without keys,"
     click.echo(f"cluster {cluster.name}{kind} is ready after {took_s:.1f} s, its files in {place}"
                + ("" if is_kept else " until it stops"))
@@ -232,9 +232,11 @@ class _Watcher:
         self._read = 0
         self._ended: list[str] = []
 
-    def worker_shown(self, queue: str | None) -> tuple[str, int] | None:
-        """The worker's queue and process, if there is one."""
-        return None if self.worker is None or queue is None else (queue, self.worker.pid)
+    def worker_shown(self, queue: str | None) -> tuple[str, int, Path] | None:
+        """The worker's queue, process and log, if there is one."""
+        if self.worker is None or queue is None:
+            return None
+        return queue, self.worker.pid, self._cluster.worker_log(self.worker)
 
     def say_stopping(self) -> None:
         """The end has begun."""
@@ -268,7 +270,7 @@ class _Watcher:
         """What the worker has printed since the last time."""
         if self.worker is None:
             return
-        with contextlib.suppress(FileNotFoundError), self._cluster.worker_log(0).open("rb") as stream:
+        with contextlib.suppress(FileNotFoundError), self._cluster.worker_log(self.worker).open("rb") as stream:
             stream.seek(self._read)
             fresh = stream.read()
             self._read += len(fresh)

@@ -157,7 +157,7 @@ class _Demo:
 
     def _look(self, client: Client, worker: subprocess.Popen[bytes], ids: list[TaskId]) -> list[Task]:
         """The tasks; raises when waiting longer is no use."""
-        log = self._cluster.worker_log(0)
+        log = self._cluster.worker_log(worker)
         if worker.poll() is not None:
             raise Refused("demo_failed", f"the worker ended with status {worker.returncode}. The end of its"
                           f" log:\n{process.tail(log)}")

@@ -84,7 +84,7 @@ class LocalCluster:
         self._session_ms = session_ms
         self._wanted = (nodes, tuple(ports), zookeeper_port)
         self._nodes: list[_Node] = []
-        self._workers: list[subprocess.Popen[bytes]] = []
+        self._workers: dict[subprocess.Popen[bytes], Path] = {}  # ended ones too
         self._gateways: list[subprocess.Popen[bytes]] = []
         self._zookeeper: ZooKeeperServer | None = None
         self._what_is_missing = what_is_missing
@@ -125,9 +125,9 @@ class LocalCluster:
         """What a node has printed."""
         return self._nodes[index].log
 
-    def worker_log(self, index: int) -> Path:
-        """What a worker has printed, in the order they were started."""
-        return self._directory / f"worker-{index}.log"
+    def worker_log(self, worker: subprocess.Popen[bytes]) -> Path:
+        """What a worker of this cluster has printed."""
+        return self._workers[worker]
 
     def node_process_id(self, index: int) -> int | None:
         """The process of a node that runs."""
@@ -160,8 +160,7 @@ class LocalCluster:
 
     def stop(self, grace_s: float = 10.0) -> None:
         """End everything: workers first, so that they can give back what they hold."""
-        _stop_all(self._workers + self._gateways, grace_s)
-        self._workers.clear()
+        _stop_all([*self._workers, *self._gateways], grace_s)
         self._gateways.clear()
         _stop_all([node.running for node in self._nodes if node.running is not None], grace_s)
         if self._zookeeper is not None:
@@ -222,8 +221,9 @@ class LocalCluster:
                      "--directory", str(self._directory / f"worker-{index}")]
         for module in modules:
             arguments += ["--app", module]
-        worker = self._spawn([*arguments, *options], self.worker_log(index), working_directory, environment)
-        self._workers.append(worker)
+        log = self._directory / f"worker-{index}.log"
+        worker = self._spawn([*arguments, *options], log, working_directory, environment)
+        self._workers[worker] = log
         return worker
 
     def start_gateway(self, *options: str, timeout_s: float = 30.0) -> tuple[str, subprocess.Popen[bytes]]:

@@ -129,7 +129,7 @@ class Workers:
 
     @property
     def log(self) -> str:
-        return self._cluster.worker_log(len(self._started) - 1).read_text()
+        return self._cluster.worker_log(self.newest).read_text()
 
     def start(self) -> subprocess.Popen[bytes]:
         app = self._cluster.node_log(0).parents[1] / "app"

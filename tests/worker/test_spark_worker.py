@@ -419,7 +419,7 @@ def test_sigterm_drains_releases_and_leaves_no_process(
     children = psutil.Process(worker.pid).children(recursive=True)
     with gate.open("w"):  # opens when the short task has: both run
         worker.send_signal(signal.SIGTERM)
-        eventually(lambda: "stopping; 2 running tasks" in cluster.worker_log(0).read_text())
+        eventually(lambda: "stopping; 2 running tasks" in cluster.worker_log(worker).read_text())
         later = client.enqueue("jobs", call("square", 1))
 
     assert worker.wait(90) == 0
