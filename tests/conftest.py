@@ -16,7 +16,7 @@ are others is told at the end, by pytest's own count too, which xdist would keep
 are those others, and what hypothesis draws, with as many examples as it wants.
 
 What is played in bulk (all deviations of a schedule, a campaign's seeds, what hypothesis draws) is shared out:
-``--share 4`` plays a quarter, and the number of commits says which, so that four commits play all. Every part has
+``--share 8`` plays an eighth, and the number of commits says which, so that eight commits play all. Every part has
 been played before, so what fails is news.
 """
 

@@ -28,7 +28,7 @@ SEEDS = 100
 """Of a campaign; thousands are for ``scripts/simulate``."""
 PLANTED_SEEDS = 200
 VACUOUS_MAX = 0.2
-MISSED_MAX = 3
+MISSED_MAX = 8
 """Kinds of faults that a share of the campaign may be without; the whole has them all."""
 KEPT = Path(__file__).with_name("seeds.txt")
 Play = Callable[[Iterable[int]], list[Verdict]]

@@ -8,7 +8,7 @@ from skuld_py.simulation import __main__ as command
 from skuld_py.simulation.campaign import run
 from skuld_py.simulation.probes import KNOWN, OPTIONAL, REQUIRED, unmet
 
-SEEDS = range(30)
+SEEDS = range(20)
 
 
 def test_there_are_forty_situations_at_least_each_named_once() -> None:
