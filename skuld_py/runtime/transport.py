@@ -117,6 +117,9 @@ class Transport:
         self._dealers: dict[str, zmq.Socket[bytes]] = {}
         self._addresses: dict[str, tuple[str, int, str]] = {}
         self._doors = [self.peers, self.clients] if self.peers is not self.clients else [self.clients]
+        self._ready: list[Door] | None = None
+        """The doors at which something has arrived, as the last wait has seen and nobody has taken; None: it is
+        not known."""
         self._sources: list[tuple[Any, int]] = [
             *((door.router, int(zmq.POLLIN)) for door in self._doors), (self._awake, int(zmq.POLLIN))]
 
@@ -232,9 +235,10 @@ class Transport:
     def wait(self, timeout_ms: int | None) -> None:
         """Until something can be received, or ``wake`` was called, or the time is over (None: never); raises
         ``HelperFailed`` when this transport can do nothing more."""
-        for source, _ in zmq.zmq_poll(self._sources, -1 if timeout_ms is None else timeout_ms):
-            if source == self._awake:
-                os.read(self._awake, 4096)
+        ready = [source for source, _ in zmq.zmq_poll(self._sources, -1 if timeout_ms is None else timeout_ms)]
+        if self._awake in ready:
+            os.read(self._awake, 4096)
+        self._ready = [door for door in self._doors if door.router in ready]
         self._helpers.check()
 
     def wake(self) -> None:
@@ -244,9 +248,12 @@ class Transport:
             os.write(self._waker, b"\0")
 
     def receive(self, limit: int) -> list[Arrival]:
-        """What has arrived, at most ``limit`` messages, those of peers first."""
-        portion = Portion.of(limit, self.limits)
-        arrived = [arrival for door in self._doors for arrival in door.receive(portion)]
+        """What has arrived, at most ``limit`` messages, those of peers first. After a ``wait`` only the doors are
+        looked at that ended it."""
+        portion, ready = Portion.of(limit, self.limits), self._ready
+        self._ready = None
+        arrived = [arrival for door in (self._doors if ready is None else ready)
+                   for arrival in door.receive(portion, is_readable=ready is not None)]
         self.traffic.received += len(arrived)
         return arrived
 
