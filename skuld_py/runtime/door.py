@@ -24,7 +24,6 @@ import zmq
 
 from skuld_py.config import Limits
 from skuld_py.runtime.connections import NO_FILE, Connections
-from skuld_py.runtime.threads import Helpers
 from skuld_py.wire import multipart
 from skuld_py.wire.codec import FRAMES_MAX
 
@@ -75,19 +74,15 @@ class Door:
     there are."""
 
     def __init__(self, router: zmq.Socket[bytes], news: zmq.Socket[bytes], port: int, limits: Limits,
-                 helpers: Helpers, *, is_keyed: bool = False, doors: int = 1) -> None:
+                 *, is_keyed: bool = False, doors: int = 1) -> None:
         self.router = router
         self.port = port
-        self.connections = Connections(router, news, port, limits.message_bytes, _ARRIVED, doors, helpers)
+        self.connections = Connections(router, news, port, limits.message_bytes, _ARRIVED, doors)
         self.malformed = 0
         self._is_keyed = is_keyed
         self._is_amid = False
         """Whether the ROUTER is in the middle of a message that is dropped."""
         self._readable = [(router, int(zmq.POLLIN))]
-
-    def close(self) -> None:
-        """End what watches the connections; the socket is its context's."""
-        self.connections.close()
 
     def receive(self, portion: Portion, *, is_readable: bool = False) -> list[Arrival]:
         """What has arrived, as far as the portion goes. ``is_readable``: it is known that something has, and not

@@ -51,6 +51,7 @@ from skuld_py.runtime.door import Arrival, Door, Portion
 from skuld_py.runtime.handshakes import CLIENTS, PEERS, Handshakes
 from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.threads import Helpers
+from skuld_py.runtime.watch import Watch
 from skuld_py.wire import multipart
 from skuld_py.wire.envelopes import envelopes
 
@@ -117,6 +118,7 @@ class Transport:
         self._dealers: dict[str, zmq.Socket[bytes]] = {}
         self._addresses: dict[str, tuple[str, int, str]] = {}
         self._doors = [self.peers, self.clients] if self.peers is not self.clients else [self.clients]
+        self._watch = Watch([door.connections for door in self._doors], self._helpers)
         self._ready: list[Door] | None = None
         """The doors at which something has arrived, as the last wait has seen and nobody has taken; None: it is
         not known."""
@@ -140,7 +142,7 @@ class Transport:
         except zmq.ZMQError as problem:
             raise _bind_refusal(self._listening.host, port, problem) from problem
         bound = int(router.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
-        return Door(router, news, bound, self.limits, self._helpers, is_keyed=keyring is not None,
+        return Door(router, news, bound, self.limits, is_keyed=keyring is not None,
                     doors=doors_of(keyring is not None))
 
     def _end(self) -> None:
@@ -155,8 +157,7 @@ class Transport:
         then: libzmq writes what it is handed at once, as far as the kernel has room."""
         if self._context.closed:
             return
-        for door in self._doors:
-            door.close()
+        self._watch.close()
         self._end()
 
     def set_peers(self, peers: Mapping[str, Address]) -> None:
