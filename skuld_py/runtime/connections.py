@@ -5,7 +5,7 @@ libzmq counts whole messages (``RCVHWM``, ``SNDHWM``) and bounds frames (``MAXMS
 of a message that does not end for as long as they come, and a thousand answers of any size for a client that does
 not read; no socket type or option of it counts bytes. So the kernel is asked (``peeking``) how many bytes were
 read of each connection and how many the other side has acknowledged. The transport says how many of these it was
-handed (``credit``), and how many it handed over (``debit``). Another thread compares (``watch``). A connection
+handed (``credit``), and how many it handed over (``debit``). Another thread compares (``watcher``). A connection
 with too many bytes between the two counts is cut, and libzmq drops what it kept. The bounds:
 
 * a connection of which no whole message was received yet: two envelopes brought;

@@ -51,7 +51,7 @@ from skuld_py.runtime.door import Arrival, Door, Portion
 from skuld_py.runtime.handshakes import CLIENTS, PEERS, Handshakes
 from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.threads import Helpers
-from skuld_py.runtime.watch import Watch
+from skuld_py.runtime.watcher import Watcher
 from skuld_py.wire import multipart
 from skuld_py.wire.envelopes import envelopes
 
@@ -118,7 +118,7 @@ class Transport:
         self._dealers: dict[str, zmq.Socket[bytes]] = {}
         self._addresses: dict[str, tuple[str, int, str]] = {}
         self._doors = [self.peers, self.clients] if self.peers is not self.clients else [self.clients]
-        self._watch = Watch([door.connections for door in self._doors], self._helpers)
+        self._watcher = Watcher([door.connections for door in self._doors], self._helpers)
         self._ready: list[Door] | None = None
         """The doors at which something has arrived, as the last wait has seen and nobody has taken; None: it is
         not known."""
@@ -157,7 +157,7 @@ class Transport:
         then: libzmq writes what it is handed at once, as far as the kernel has room."""
         if self._context.closed:
             return
-        self._watch.close()
+        self._watcher.close()
         self._end()
 
     def set_peers(self, peers: Mapping[str, Address]) -> None:

@@ -272,7 +272,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "a node goes on without the thread that watches its connections", "Transport.wait",
              "        self._helpers.check()\n", ""),
     _seen_by(FLOODS + "test_a_transport_closes_after_its_watcher_has_failed", "news-unheard",
-             "a node whose watcher has failed cannot be ended", "Watch.__init__",
+             "a node whose watcher has failed cannot be ended", "watcher.Watcher.__init__",
              "self._watch, self._hear_out)", "self._watch)"),
     _seen_by(FLOODS + "test_a_node_is_told_that_nobody_answers_its_handshakes", "handshakes-unseen",
              "a node goes on without the thread that answers handshakes", "Handshakes.__init__",

@@ -19,7 +19,7 @@ from skuld_py.runtime.threads import Helpers
 _POLLIN = int(zmq.POLLIN)
 
 
-class Watch:
+class Watcher:
     """Watches these until it is closed; the first one's port names the thread."""
 
     def __init__(self, watched: Sequence[Connections], helpers: Helpers) -> None:
