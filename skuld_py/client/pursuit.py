@@ -53,8 +53,9 @@ SILENCE_S = 5.0
 """A node that gave no answer is asked again only after this, as long as others are there."""
 LEAVING_S = 2.0
 """A node that has said farewell is sent nothing for this long: by then its connection is gone, or it is back."""
-CONNECT_S = 0.05
-"""How long connections are given before the nodes are tried again; twice as long after each refusal."""
+FIRST_CONNECT_S, CONNECT_S = 0.005, 0.05
+"""How long connections are given before the nodes are tried again: at first, for most stand in a millisecond or
+two, and at most. After a refusal the nodes are left alone for the longer time, and twice as long after each."""
 PAUSE_S, BUSY_S = 0.2, 1.6
 """The longest pause after a refusal; and after one that tells of too much work."""
 READING = frozenset((Await, Count, Describe, Get, GetSettings, Greet, List, Muster, ReadLog))
@@ -227,7 +228,7 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
     reach_by = now + timeout_s
     deadline = reach_by + wait_s
     was_sent, is_in_doubt = False, False
-    patience_s, pause_s = ATTEMPT_S, CONNECT_S
+    patience_s, pause_s, connect_s = ATTEMPT_S, CONNECT_S, FIRST_CONNECT_S
     refusal: Refused | Uncertain | None = None
     while now < (end := deadline if was_sent else reach_by):
         heard = yield Try(nodes.in_turn(now, first))
@@ -236,7 +237,8 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
         if heard.is_closed:
             raise _closed(is_in_doubt)
         if not node:
-            now = (yield Pause(min(now + CONNECT_S, end))).now
+            now = (yield Pause(min(now + connect_s, end))).now
+            connect_s = min(2 * connect_s, CONNECT_S)
             continue
         was_sent = True
         heard = yield Listen(min(deadline, now + wait_s + patience_s) if is_idempotent else deadline)

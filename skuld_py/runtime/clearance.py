@@ -8,6 +8,7 @@ what they may do is shown by a claim's proof, or it is only reading, and an id i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 
 import attrs
@@ -53,13 +54,19 @@ def check_clearance(owner: KeyRow | None, message: m.Message) -> None:
     kind = type(message)
     if owner is None:
         raise Refused("denied", "key: it is revoked, or its time is over; ask the cluster's operator for another")
-    may = MAY.get(kind, ())
-    if not any(role in may for role in owner.roles):
+    if kind not in _requests_of(owner.roles):
+        may = MAY.get(kind, ())
         raise Refused("denied", f"{kind.__name__}: the key of {owner.name} has the role {_said(owner.roles)}, and"
                       f" this needs {' or '.join(may)}; use another key, or have the role added ('skuld keys"
                       " authorise')", operation=kind.__name__)
     if owner.queues:
         _check_queues(owner, message)
+
+
+@functools.lru_cache(maxsize=256)
+def _requests_of(roles: tuple[str, ...]) -> frozenset[type[m.Message]]:
+    """What a key of these roles may ask for. There are few kinds of keys, and each request asks this."""
+    return frozenset(of for of, may in MAY.items() if any(role in may for role in roles))
 
 
 def _check_queues(owner: KeyRow, message: m.Message) -> None:

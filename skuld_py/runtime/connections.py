@@ -5,8 +5,8 @@ libzmq counts whole messages (``RCVHWM``, ``SNDHWM``) and bounds frames (``MAXMS
 of a message that does not end for as long as they come, and a thousand answers of any size for a client that does
 not read; no socket type or option of it counts bytes. So the kernel is asked (``peeking``) how many bytes were
 read of each connection and how many the other side has acknowledged. The transport says how many of these it was
-handed (``credit``), and how many it handed over (``debit``). A thread of its own compares. A connection with too
-many bytes between the two counts is cut, and libzmq drops what it kept. The bounds:
+handed (``credit``), and how many it handed over (``debit``). Another thread compares (``watcher``). A connection
+with too many bytes between the two counts is cut, and libzmq drops what it kept. The bounds:
 
 * a connection of which no whole message was received yet: two envelopes brought;
 * every other: as many envelopes as may wait, and one on its way. A queue that is full would slow its sender
@@ -36,9 +36,6 @@ brought in that time is added to each bound. While more than half of the memory 
 the half is not filled in that time. What was acknowledged are answers and libzmq's own heartbeats alike, so
 whenever more is acknowledged than was handed over, the rest is taken for those.
 
-libzmq stops, and the node with it, when nobody hears its news. So what fails here ends the node (``threads``), and
-the rest of the news is heard until the socket is closed.
-
 A connection is named by its file's number, which libzmq tells and may use again: nothing is done to one unless it
 is still the same socket, by the kernel's cookie. Rejected: a proxy in front, which copies every byte and cannot
 look into encrypted frames; ZMTP of our own on plain sockets, which would have to do CURVE too; one frame for each
@@ -48,7 +45,6 @@ much in many threads would be cut again each time it came back.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import math
@@ -65,7 +61,6 @@ from skuld_py.runtime import peeking
 from skuld_py.runtime.digest import Digest
 from skuld_py.runtime.files import connections_most
 from skuld_py.runtime.gate import Gate
-from skuld_py.runtime.threads import Helpers
 
 MEMORY_BYTES = 512 << 20
 TICK_S = 0.06
@@ -174,13 +169,14 @@ class Connections:
     ``queue``: how many may wait. ``doors``: how many sockets share this process's files."""
 
     def __init__(self, router: zmq.Socket[bytes], news: zmq.Socket[bytes], port: int, envelope_bytes: int,
-                 queue: int, doors: int, helpers: Helpers) -> None:
+                 queue: int, doors: int) -> None:
         self.cut = Counters()
         self.stranger_bytes = 2 * envelope_bytes + SLACK_BYTES
         self.known_bytes = (queue + 1) * envelope_bytes + SLACK_BYTES
         self.most = connections_most(doors)
+        self.port = port
+        self.news = news
         self._memory_bytes = MEMORY_BYTES
-        self._port = port
         self._open: dict[int, Connection] = {}
         self._clients: dict[bytes, Connection] = {}
         self._peers: dict[str, Connection] = {}
@@ -188,11 +184,9 @@ class Connections:
         self._looked_s, self._cost_s, self._size = 0.0, 0.0, peeking.own_bytes()
         self._give_back_s, self._gave_back_s, self._freed = math.inf, -math.inf, 0
         self._router = router
-        self._news = news
         self._sources: list[tuple[Any, int]] = [(news, int(zmq.POLLIN))]
         self._gate: Gate | None = None
         self._digest = Digest(_log, TOLD_S)
-        self._thread = helpers.start(f"skuld-connections-{port}", self._watch, self._hear_out)
 
     # -- the transport's thread ------------------------------------------------------------------
 
@@ -278,46 +272,29 @@ class Connections:
         """Give memory back soon: much was freed, or will be."""
         self._give_back_s = min(self._give_back_s, time.monotonic() + GIVE_BACK_S)
 
-    def close(self) -> None:
-        """End the thread; the sockets are the transport's."""
+    def end_news(self) -> None:
+        """Have libzmq tell no more."""
         self._router.disable_monitor()
-        self._thread.join()
 
-    # -- the thread ------------------------------------------------------------------------------
+    # -- the thread that watches -----------------------------------------------------------------
 
-    def _watch(self) -> None:
-        while self._heed():
-            now_s = time.monotonic()
-            size = peeking.own_bytes()
-            if (now_s - self._looked_s >= SHARE * self._cost_s or size - self._size >= GROWTH_BYTES
-                    or size > self._memory_bytes):
-                self._look(now_s, size)
-        self._digest.close()
-        self._news.close()
-
-    def _hear_out(self) -> None:
-        """Hear the news to their end, and heed none."""
-        with contextlib.closing(self._news):
-            while self._next()[0] != zmq.EVENT_MONITOR_STOPPED:
-                pass
-
-    def _next(self) -> tuple[int, int]:
-        """The next news, which is waited for: what has happened, and to which file."""
-        event, number = _EVENT.unpack(self._news.recv_multipart()[0])
-        return event, number
-
-    def _heed(self) -> bool:
-        """Take some of the news, waiting up to a tick for them; false when there will be no more."""
+    def pause_ms(self) -> int:
+        """How long its news may be waited for; -1 without end."""
         now_s = time.monotonic()
         self._digest.look(now_s)
-        pause_ms = self._digest.pause_ms(now_s)
         if self._open or self._give_back_s < math.inf:
-            pause_ms = int(1_000 * (TICK_S if 2 * self._size > self._memory_bytes else CALM_TICK_S))
+            return int(1_000 * (TICK_S if 2 * self._size > self._memory_bytes else CALM_TICK_S))
+        return self._digest.pause_ms(now_s)
+
+    def heed(self, *, is_told: bool) -> bool:
+        """Take some of the news, if there are any; false when there will be no more."""
         for _ in range(NEWS_MAX):
-            if not zmq.zmq_poll(self._sources, pause_ms):
+            if not is_told:
                 break
             event, number = self._next()
             if event == zmq.EVENT_MONITOR_STOPPED:
+                self._digest.close()
+                self.news.close()
                 return False
             if event == zmq.EVENT_LISTENING:
                 self._gate = Gate(number)
@@ -325,14 +302,33 @@ class Connections:
                 self._adopt(number)
             elif event in _GONE:
                 self._note_gone(number)
-            pause_ms = 0
+            is_told = bool(zmq.zmq_poll(self._sources, 0))
         self._make_room()
         self._mind_the_gate()
         return True
 
+    def regard(self, size: int) -> None:
+        """Look at what the connections have in flight, if it is time; this process has ``size`` bytes."""
+        now_s = time.monotonic()
+        if (now_s - self._looked_s >= SHARE * self._cost_s or size - self._size >= GROWTH_BYTES
+                or size > self._memory_bytes):
+            self._look(now_s, size)
+
+    def hear(self) -> bool:
+        """Take one of the news, which is there, and heed it not; false when it was the last."""
+        if self._next()[0] != zmq.EVENT_MONITOR_STOPPED:
+            return True
+        self.news.close()
+        return False
+
+    def _next(self) -> tuple[int, int]:
+        """The next news: what has happened, and to which file."""
+        event, number = _EVENT.unpack(self.news.recv_multipart()[0])
+        return event, number
+
     def _adopt(self, number: int) -> Connection | None:
         """The connection of this file, from now on: that it was accepted may be heard after its first message."""
-        cookie = peeking.cookie_of(number, self._port)
+        cookie = peeking.cookie_of(number, self.port)
         if cookie is None:
             return None
         known = self._open.get(number)
@@ -346,7 +342,7 @@ class Connections:
     def _note_gone(self, number: int) -> None:
         """The connection of this file is gone; another may have the file by now, and have spoken."""
         connection = self._open.get(number)
-        if connection is not None and peeking.cookie_of(number, self._port) != connection.cookie:
+        if connection is not None and peeking.cookie_of(number, self.port) != connection.cookie:
             self._drop(connection)
 
     def _drop(self, connection: Connection) -> None:
@@ -436,7 +432,7 @@ class Connections:
         if connection.is_cut or not peeking.end(connection.number, connection.cookie):
             return False
         connection.is_cut = True
-        self._digest.note(kind, f"a connection to port {self._port} was cut: {why}", time.monotonic())
+        self._digest.note(kind, f"a connection to port {self.port} was cut: {why}", time.monotonic())
         self.give_back_soon()
         return True
 

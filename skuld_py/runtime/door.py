@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import zmq
 
 from skuld_py.config import Limits
 from skuld_py.runtime.connections import NO_FILE, Connections
-from skuld_py.runtime.threads import Helpers
 from skuld_py.wire import multipart
 from skuld_py.wire.codec import FRAMES_MAX
 
@@ -34,6 +33,8 @@ _SHORT_FRAME, _SHORT_BYTES, _LONG_BYTES = 255, 2, 9
 """What ZMTP puts before a frame, by its length."""
 _SEALED_BYTES = 33
 """What CURVE adds to a frame: the word MESSAGE, a number, the frame's flags, and what shows that it is whole."""
+_USER_ID: Any = b"User-Id"
+"""As bytes: a text is put into bytes with each message, which takes as long as looking the key up."""
 _BATCH_FACTOR = 2
 """A batch takes in at most this many times the largest message."""
 _BATCH_FRAMES = 4 * FRAMES_MAX
@@ -73,26 +74,25 @@ class Door:
     there are."""
 
     def __init__(self, router: zmq.Socket[bytes], news: zmq.Socket[bytes], port: int, limits: Limits,
-                 helpers: Helpers, *, is_keyed: bool = False, doors: int = 1) -> None:
+                 *, is_keyed: bool = False, doors: int = 1) -> None:
         self.router = router
         self.port = port
-        self.connections = Connections(router, news, port, limits.message_bytes, _ARRIVED, doors, helpers)
+        self.connections = Connections(router, news, port, limits.message_bytes, _ARRIVED, doors)
         self.malformed = 0
         self._is_keyed = is_keyed
         self._is_amid = False
         """Whether the ROUTER is in the middle of a message that is dropped."""
         self._readable = [(router, int(zmq.POLLIN))]
 
-    def close(self) -> None:
-        """End what watches the connections; the socket is its context's."""
-        self.connections.close()
-
-    def receive(self, portion: Portion) -> list[Arrival]:
-        """What has arrived, as far as the portion goes."""
+    def receive(self, portion: Portion, *, is_readable: bool = False) -> list[Arrival]:
+        """What has arrived, as far as the portion goes. ``is_readable``: it is known that something has, and not
+        looked at again: a look costs as much as taking a message."""
         arrived: list[Arrival] = []
         if self._is_amid:
             self._drop_on()
-        while not self._is_amid and not portion.is_used and zmq.zmq_poll(self._readable, 0):
+            is_readable = False
+        while not self._is_amid and not portion.is_used and (is_readable or zmq.zmq_poll(self._readable, 0)):
+            is_readable = False
             arrival, size = self._receive_one()
             portion.room -= size
             portion.frames -= len(arrival.frames)
@@ -131,7 +131,7 @@ class Door:
         if not self.connections.is_heard(client):
             with contextlib.suppress(zmq.ZMQError):  # for one that speaks ZMTP 2 it names no file
                 number = int(first.get(zmq.SRCFD))
-        key = str(first.get("User-Id")) if self._is_keyed else ""
+        key = str(first.get(_USER_ID)) if self._is_keyed else ""
         self._is_amid = multipart.rest(router, first, frames, FRAMES_MAX)
         size = self._wire_bytes(frames)
         self.connections.credit(client, number, size)

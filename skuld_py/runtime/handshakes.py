@@ -91,7 +91,7 @@ class Handshakes:
         return [version, number, status, b"key not authorised", b"", b""]
 
     def _may(self, domain: str, public: str) -> bool:
-        owner = self._keyring.owner(public, self._now_ms())
+        owner = self._keyring.owner(public, self._now_ms)
         return owner is not None and owner.is_node == (domain == PEERS)
 
     def _name(self, domain: str, address: str, public: str) -> None:

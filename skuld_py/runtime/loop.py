@@ -56,7 +56,6 @@ from skuld_py.model.events import (
 )
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Claim, Claimed, Failed, Greet, Message, Report
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
-from skuld_py.model.roster import KeyRow
 from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, Turn, sort, take_turn
@@ -279,15 +278,17 @@ class Loop:
     def _is_under_its_name(self, arrival: Arrival, envelope: Envelope) -> bool:
         """Whether the key of a connection is that of the node in whose name it speaks."""
         assert self._keyring is not None
-        owner = self._keyring.owner(arrival.key, wall_ms())
+        owner = self._keyring.owner(arrival.key, wall_ms)
         return owner is not None and owner.is_node and owner.name == envelope.sender
 
     def _asked(self, arrival: Arrival, envelope: Envelope) -> Iterable[Asked]:
+        is_keyed = self._keyring is not None
+        owner = self._keyring.owner(arrival.key, wall_ms) if self._keyring is not None else None
         for message in envelope.messages:
             try:
                 check_role(message, ROLE_CLIENT)
-                if self._keyring is not None:
-                    check_clearance(self._owner_of(arrival), message)
+                if is_keyed:
+                    check_clearance(owner, message)
             except Refused as problem:
                 if problem.code == "denied":
                     self.counters.denied += 1
@@ -295,14 +296,11 @@ class Loop:
                     self.counters.wrong_role += 1
                 self._refuse(arrival.origin, getattr(message, "request", 0), problem)
             else:
-                if self._keyring is not None and type(message) is Claim:
+                if is_keyed and type(message) is Claim:
                     self._claimers[arrival.origin, message.request] = arrival.key, message
                 if type(message) is Report:
-                    message = signed(message, self._owner_of(arrival))
+                    message = signed(message, owner)
                 yield Asked(arrival.origin, message)
-
-    def _owner_of(self, arrival: Arrival) -> KeyRow | None:
-        return None if self._keyring is None else self._keyring.owner(arrival.key, wall_ms())
 
     def _received(self, origin: bytes, envelope: Envelope) -> Iterable[Received]:
         if envelope.sender == self._me:
@@ -379,7 +377,7 @@ class Loop:
             if type(wish) is Send:
                 to_peers.setdefault(wish.peer, []).append(wish.message)
             elif type(wish) is Answer:
-                told = wish.message if self._keyring is None else self._cleared(wish)
+                told = self._cleared(wish) if self._claimers else wish.message
                 to_clients.setdefault(wish.client, []).append(told)
             elif type(wish) is Compute:
                 self._compute(wish)
@@ -398,7 +396,7 @@ class Loop:
             return message
         assert self._keyring is not None
         try:
-            check_clearance(self._keyring.owner(key, wall_ms()), claim)
+            check_clearance(self._keyring.owner(key, wall_ms), claim)
         except Refused as problem:
             self.counters.denied += 1
             self.post(Withheld(message))

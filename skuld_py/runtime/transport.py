@@ -51,6 +51,7 @@ from skuld_py.runtime.door import Arrival, Door, Portion
 from skuld_py.runtime.handshakes import CLIENTS, PEERS, Handshakes
 from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.threads import Helpers
+from skuld_py.runtime.watcher import Watcher
 from skuld_py.wire import multipart
 from skuld_py.wire.envelopes import envelopes
 
@@ -117,6 +118,10 @@ class Transport:
         self._dealers: dict[str, zmq.Socket[bytes]] = {}
         self._addresses: dict[str, tuple[str, int, str]] = {}
         self._doors = [self.peers, self.clients] if self.peers is not self.clients else [self.clients]
+        self._watcher = Watcher([door.connections for door in self._doors], self._helpers)
+        self._ready: list[Door] | None = None
+        """The doors at which something has arrived, as the last wait has seen and nobody has taken; None: it is
+        not known."""
         self._sources: list[tuple[Any, int]] = [
             *((door.router, int(zmq.POLLIN)) for door in self._doors), (self._awake, int(zmq.POLLIN))]
 
@@ -137,7 +142,7 @@ class Transport:
         except zmq.ZMQError as problem:
             raise _bind_refusal(self._listening.host, port, problem) from problem
         bound = int(router.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
-        return Door(router, news, bound, self.limits, self._helpers, is_keyed=keyring is not None,
+        return Door(router, news, bound, self.limits, is_keyed=keyring is not None,
                     doors=doors_of(keyring is not None))
 
     def _end(self) -> None:
@@ -152,8 +157,7 @@ class Transport:
         then: libzmq writes what it is handed at once, as far as the kernel has room."""
         if self._context.closed:
             return
-        for door in self._doors:
-            door.close()
+        self._watcher.close()
         self._end()
 
     def set_peers(self, peers: Mapping[str, Address]) -> None:
@@ -232,9 +236,10 @@ class Transport:
     def wait(self, timeout_ms: int | None) -> None:
         """Until something can be received, or ``wake`` was called, or the time is over (None: never); raises
         ``HelperFailed`` when this transport can do nothing more."""
-        for source, _ in zmq.zmq_poll(self._sources, -1 if timeout_ms is None else timeout_ms):
-            if source == self._awake:
-                os.read(self._awake, 4096)
+        ready = [source for source, _ in zmq.zmq_poll(self._sources, -1 if timeout_ms is None else timeout_ms)]
+        if self._awake in ready:
+            os.read(self._awake, 4096)
+        self._ready = [door for door in self._doors if door.router in ready]
         self._helpers.check()
 
     def wake(self) -> None:
@@ -244,9 +249,12 @@ class Transport:
             os.write(self._waker, b"\0")
 
     def receive(self, limit: int) -> list[Arrival]:
-        """What has arrived, at most ``limit`` messages, those of peers first."""
-        portion = Portion.of(limit, self.limits)
-        arrived = [arrival for door in self._doors for arrival in door.receive(portion)]
+        """What has arrived, at most ``limit`` messages, those of peers first. After a ``wait`` only the doors are
+        looked at that ended it."""
+        portion, ready = Portion.of(limit, self.limits), self._ready
+        self._ready = None
+        arrived = [arrival for door in (self._doors if ready is None else ready)
+                   for arrival in door.receive(portion, is_readable=ready is not None)]
         self.traffic.received += len(arrived)
         return arrived
 

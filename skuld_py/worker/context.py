@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -32,8 +32,10 @@ from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView, Task
 from skuld_py.model.tracing import TRACEPARENT, is_traceparent
 from skuld_py.output.output import Output, Outputs
-from skuld_py.output.performing import store_of
 from skuld_py.worker.journal import Journal, Words, decode_entry
+
+if TYPE_CHECKING:
+    from skuld_py.output.store import Store
 
 JOIN_STEP_S = 0.5
 _UNREAD = object()
@@ -79,7 +81,7 @@ class TaskContext:
         self._lost: str | None = None
         self._has_marked = False
         self._resumed: Any = _UNREAD
-        self.outputs = Outputs(task_id, token, self.check, store_of)
+        self.outputs = Outputs(task_id, token, self.check, _store_of)
 
     @property
     def name(self) -> str:
@@ -232,3 +234,10 @@ class TaskContext:
 def _value_of(checkpoint: Checkpoint | None, token: int) -> Any:
     """What earlier claims than this one have said."""
     return checkpoint.value if checkpoint is not None and checkpoint.token < token else None
+
+
+def _store_of(path: str) -> Store:
+    """Its module is loaded by the first task that writes an output."""
+    from skuld_py.output.performing import store_of
+
+    return store_of(path)

@@ -16,10 +16,13 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from skuld_py.errors import Refused
 from skuld_py.worker.masters import CONNECT, check_master, driver_address, is_local, threads_of
-from skuld_py.worker.spark_jvm import Files
+
+if TYPE_CHECKING:
+    from skuld_py.worker.spark_jvm import Files
 
 MASTER, PYTHON = "spark.master", "spark.pyspark.python"
 HOST, BIND = "spark.driver.host", "spark.driver.bindAddress"

@@ -337,6 +337,21 @@ def test_where_all_nodes_leave_it_is_asked_when_one_may_be_back() -> None:
     assert [moment for moment, _ in world.sent] == [pytest.approx(100 + LEAVING_S, abs=0.1)]
 
 
+class Unconnected(World):
+    """Notes how long nodes are given."""
+
+    def take(self, step: Step) -> Heard:
+        if isinstance(step, Pause):
+            self.pauses = [*vars(self).get("pauses", ()), step.until - self.now]
+        return super().take(step)
+
+
+def test_a_connection_that_is_just_made_is_tried_soon_and_one_that_takes_long_more_seldom() -> None:
+    world = Unconnected([GONE] * 6 + [COUNTED])
+    assert world.pursue(is_idempotent=True) == COUNTED
+    assert world.pauses == [pytest.approx(pause_s) for pause_s in (0.005, 0.01, 0.02, 0.04, 0.05, 0.05)]
+
+
 def test_what_is_idempotent_is_asked_elsewhere_at_once_when_its_connection_breaks() -> None:
     world = World([CUT, COUNTED])
     assert world.pursue(is_idempotent=True) == COUNTED

@@ -342,6 +342,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "            self._strays.pop(request)(answer)\n", "A2",
            INTERRUPTS + "test_a_claim_that_an_interrupt_took_from_its_caller_is_given_back", seeds=0),
     # -- connections that break, nodes that leave ----------------------------------------------------
+    mutant("unconnected-asked-at-once", "nodes that are not connected are tried without end", "pursuit.pursue",
+           "            connect_s = min(2 * connect_s, CONNECT_S)\n", "", "A2",
+           PURSUIT + "test_a_connection_that_is_just_made_is_tried_soon_and_one_that_takes_long_more_seldom",
+           seeds=0),
     mutant("farewell-unheeded", "a node that has said farewell is sent requests", "pursuit.Nodes.in_turn",
            "        if self._leaving_until:\n", "        if False:\n", "A2",
            PURSUIT + "test_a_node_that_said_farewell_is_sent_nothing_until_it_may_be_back", seeds=0),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import socket
+import threading
 import time
 from collections.abc import Iterator
 
@@ -145,10 +147,47 @@ def test_a_node_is_dialled_by_its_newest_key() -> None:
 def test_a_key_ends_when_its_time_is_over(town: Town) -> None:
     keyring, carl = town.keyrings["anna"], town.pairs["carl"].public
     keyring.put(Roster((KeyRow(carl, "carl", ("reader",), until_ms=1_000),)))
-    assert keyring.owner(carl, 999) is not None
-    assert keyring.owner(carl, 1_000) is None
+    assert keyring.owner(carl, lambda: 999) is not None
+    assert keyring.owner(carl, lambda: 1_000) is None
     with town.dealer(town.pairs["carl"]) as dealer:
         assert town.hears(dealer, 0.5) is None
+
+
+def test_one_thread_watches_the_connections_of_both_doors(town: Town) -> None:
+    anna = town.nodes["anna"]
+    with contextlib.ExitStack() as held:
+        for door in (anna.peers, anna.clients):
+            raw = held.enter_context(socket.create_connection(("127.0.0.1", door.port), WAIT_S))
+            known, end = door.connections, time.monotonic() + WAIT_S
+            while raw.getsockname() not in [_peer_of(number) for number in [*known._open]]:
+                assert time.monotonic() < end, "it was heard of"
+                time.sleep(0.005)
+    watchers = [thread.name for thread in threading.enumerate() if "connections" in thread.name]
+    assert sorted(watchers) == sorted(f"skuld-connections-{node.peers.port}" for node in town.nodes.values())
+
+
+def _peer_of(number: int) -> object:
+    with contextlib.suppress(OSError), peeking.borrowed(number) as found:
+        return found.getpeername()
+    return None
+
+
+def test_what_a_wait_has_seen_is_taken_once_and_what_it_has_not_seen_by_the_next(town: Town) -> None:
+    anna = town.nodes["anna"]
+    with town.dealer(town.pairs["carl"]) as dealer:
+        assert town.hears(dealer) is not None
+        for _ in range(2):
+            dealer.send_multipart(encode(Envelope("", CLUSTER, (Greet(1),))))
+        end, taken = time.monotonic() + WAIT_S, 0
+        while taken < 2:
+            assert time.monotonic() < end
+            anna.wait(20)
+            taken += len(anna.receive(1))
+        assert anna.receive(10) == [] and anna.receive(10) == []
+        dealer.send_multipart(encode(Envelope("", CLUSTER, (Greet(2),))))
+        while not (arrived := anna.receive(10)):  # without a wait, too
+            assert time.monotonic() < end
+        assert decode(arrived[0].frames).messages == (Greet(2),)
 
 
 def test_what_is_sealed_is_counted_as_it_is_on_the_wire(town: Town) -> None:
