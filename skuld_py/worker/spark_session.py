@@ -30,6 +30,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ from pyspark.sql import SparkSession
 from skuld_py.embedded import process
 from skuld_py.embedded.java import Java, find_java
 from skuld_py.errors import Refused
-from skuld_py.worker import shipping, spark_conf, spark_jvm
+from skuld_py.worker import shipping, spark_conf, spark_jvm, spark_tasks
 from skuld_py.worker.executors import Executors, Standing
 from skuld_py.worker.masters import is_local
 
@@ -82,6 +83,10 @@ class _Supervisor:
         except (TimeoutError, CancelledError, Py4JError, OSError):
             answer.cancel()
             return None
+
+    def begin(self, call: Callable[[], Any]) -> None:
+        """Make a call whose result nobody waits for."""
+        self._calls.put((call, Future()))
 
     def close(self) -> None:
         self._calls.put(None)
@@ -163,6 +168,8 @@ class SparkRuntime:
             if self._live is None or not self._live.jvm.is_running:
                 self.stop(grace_s=0)
                 self._start()
+                live = self._require_live()
+                live.supervisor.begin(partial(_end_escaped, live, tuple))  # what it takes is loaded when it counts
             return self.session
 
     def stop(self, grace_s: float = 10.0) -> None:
@@ -241,6 +248,22 @@ class SparkRuntime:
         live = self._live
         if live is not None:
             live.supervisor.ask(lambda: [live.java_context.cancelJob(job) for job in jobs], timeout_s)
+
+    def escaped_tasks(self, groups: Callable[[], Iterable[str]], timeout_s: float = 5.0) -> list[int] | None:
+        """Spark tasks that run and belong to none of these groups; the Python processes of those that are to stop
+        are ended. None without an answer. As with ``jobs``, the groups are asked for afterwards."""
+        live = self._live
+        if live is None or not live.jvm.is_running:
+            return None
+
+        answer: list[int] | None = live.supervisor.ask(partial(_end_escaped, live, groups), timeout_s)
+        return answer
+
+    def interrupt_tasks(self, tasks: Iterable[int], timeout_s: float = 5.0) -> None:
+        """Interrupt Spark tasks by their numbers, though they were before; those that have ended are no matter."""
+        live = self._live
+        if live is not None:
+            live.supervisor.ask(lambda: spark_tasks.interrupt(live.java_context, [*tasks]), timeout_s)
 
     @contextlib.contextmanager
     def run_in_group(self, group: str, description: str, *, pool: str = "default") -> Iterator[None]:
@@ -337,6 +360,12 @@ class SparkRuntime:
             raise
         finally:
             watchdog.cancel()
+
+
+def _end_escaped(live: _Live, groups: Callable[[], Iterable[str]]) -> list[int]:
+    found = spark_tasks.escaped(live.java_context, groups)
+    spark_tasks.end_python(live.session._jvm, found)
+    return found
 
 
 def _described(context: SparkContext) -> str:

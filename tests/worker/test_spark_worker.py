@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import threading
@@ -16,10 +17,15 @@ from typing import Any
 import psutil
 import pytest
 
+from faults.workers.losses import KINDS, lose
+from faults.workers.stage import APP as APP_OF_CAMPAIGN
+from faults.workers.stage import LEASE_S, Stage
 from skuld_py.client.client import ClaimName, Client
 from skuld_py.client.options import Retry
+from skuld_py.embedded import python
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TaskId
+from skuld_py.runtime.zookeeper.clusters import read_parameters
 from skuld_py.worker.journal import decode_entry
 from skuld_py.worker.registry import encode_call
 
@@ -156,9 +162,10 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def worker(cluster: LocalCluster, app: Path) -> Iterator[subprocess.Popen[bytes]]:
-    worker = cluster.start_worker("jobs", "spark_app", "--slots", "2", "--lease", "3s", "--grace", "15s",
-                                  "--stall", f"{STALL_S}s",
-                                  working_directory=app, environment=QUICK_JAVA)
+    path = python.search_path(str(app), str(Path(__file__).resolve().parents[1]))
+    worker = cluster.start_worker("jobs", ["spark_app", APP_OF_CAMPAIGN], "--slots", "2", "--lease", f"{LEASE_S}s",
+                                  "--grace", "15s", "--stall", f"{STALL_S}s", working_directory=app,
+                                  environment={**QUICK_JAVA, "PYTHONPATH": path})
     yield worker
     worker.kill()
     worker.wait()
@@ -371,6 +378,21 @@ def test_nothing_of_a_lost_claim_runs_on_while_its_worker_is_stopped(
     assert client.get(task).result == 2
 
 
+def test_of_a_worker_that_wakes_after_its_lease_nothing_acts_on(
+    worker: subprocess.Popen[bytes], jvm: psutil.Process, client: Client, cluster: LocalCluster, tmp_path: Path
+) -> None:
+    """A round of ``scripts/faults workers``."""
+    key = bytes.fromhex(read_parameters(cluster.zookeeper_hosts, cluster.name).claim_key)
+    nothing: Callable[[], None] = lambda: None  # noqa: E731
+    stage = Stage(tmp_path, client, key, lambda: worker, nothing, nothing, queue="jobs")
+    kind = next(kind for kind in KINDS if kind.wakes)
+
+    loss = lose(stage, kind, 1, random.Random(1))
+
+    assert not loss.violations, loss.line
+    assert jvm.is_running(), "for its jobs ended without"
+
+
 def test_a_killed_jvm_is_replaced_and_its_task_done_again(
     jvm: psutil.Process, client: Client, tmp_path: Path, eventually: Eventually
 ) -> None:
@@ -433,9 +455,11 @@ def test_sigterm_drains_releases_and_leaves_no_process(
     assert psutil.wait_procs(children, timeout=10)[1] == []
 
 
-def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_its_neighbour_is_done(
+def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_another_worker_does_its_neighbour(
     cluster: LocalCluster, app: Path, client: Client, tmp_path: Path, eventually: Eventually
 ) -> None:
+    """The other worker is there all the time, and has room: nothing comes to it before the first one ends.
+    What held the first one's interpreter is dead then, and does not come to it at all."""
     held = Held(tmp_path / "pipe")
     neighbour = client.enqueue("grabbed", call("hold", str(tmp_path / "pipe")))
 
@@ -443,21 +467,24 @@ def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_its_neighbour
         return cluster.start_worker("grabbed", "spark_app", "--lease", "5s", working_directory=app,
                                     environment=QUICK_JAVA)
     first = start()
+    second = None
     try:
         assert held.is_running.wait(START_S)
         grabber = client.enqueue("grabbed", call("grab"), retry=Retry(1))
-        eventually(lambda: client.get(grabber).state == "dead")
-        assert first.wait(30) == -signal.SIGKILL
-    finally:
-        first.kill()
-        first.wait()
-    assert (client.get(grabber).error or b"").startswith(b"timeout")
-    assert outcomes(client, neighbour)[0] == "released"
-    second = start()
-    try:
+        eventually(lambda: bool(client.get(grabber).claims))
+        second = start()
+        assert first.wait(START_S) == -signal.SIGKILL
+        dead = client.get(grabber)
+        assert (outcomes(client, grabber), dead.state, dead.death) == (["failed"], "dead", "exhausted")
+        assert (dead.error or b"").startswith(b"timeout")
         assert held.has_gone.wait(START_S)
         eventually(is_completed(client, neighbour))
+        assert second.poll() is None
     finally:
-        second.kill()
-        second.wait()
-    assert client.get(neighbour).result == 2
+        for worker in (first, second):
+            if worker is not None:
+                worker.kill()
+                worker.wait()
+    done = client.get(neighbour)
+    assert done.result == 2 and done.claims[-1].holder != done.claims[0].holder
+    assert outcomes(client, neighbour) == ["released", "completed"]
