@@ -1,0 +1,27 @@
+"""Mutants of what somebody meets who is new: words of errors, and what verbs take and show."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+WORDS = "tests/cli/test_progress.py::test_an_entry_in_words"
+FATES = "tests/cli/test_showing.py::test_a_claim_shows_one_line_of_its_error_and_a_dead_task_does_not_rest"
+FAILURES = "tests/worker/test_failure_words.py::"
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("raw-script-words", "what a script writes moves the cursor", "progress._script_said",
+           'harmless(f"{name}{left}: {text}")', 'f"{name}{left}: {text}"', "W8", WORDS, seeds=0),
+    mutant("dead-tasks-rest", "a dead task's last claim is said to rest", "showing.fate_of",
+           'task.state == "dead"', 'task.state == "resting"', "W8", FATES, seeds=0),
+    mutant("our-own-stack", "a call of nothing is told with a line of the worker's", "outcome._traced",
+           "if not theirs and isinstance(error, (Refused, Dead)):", "if False:", "W8",
+           FAILURES + "test_what_is_refused_before_a_function_runs_has_no_stack_of_ours", seeds=0),
+    mutant("nobodys-stack", "an error is told without where it was raised", "outcome._traced",
+           "if not theirs and isinstance(error, (Refused, Dead)):", "if True:", "W8",
+           FAILURES + "test_what_a_function_raises_has_the_stack_of_its_own_code", seeds=0),
+    mutant("spark-for-strangers", "a task of SQL starts Spark in a worker that runs none", "assignment._work_of",
+           "        check_allowed(call.name)\n", "", "W8",
+           FAILURES + "test_a_kind_that_is_not_allowed_is_refused_before_anything_starts", seeds=0),
+    mutant("whole-errors-in-a-cell", "each claim of a task shows the whole stack of its error", "showing.fate_of",
+           "claim.error.partition(NEW_LINE)[0]", "claim.error", "W8", FATES, seeds=0),
+)
