@@ -193,6 +193,11 @@ NOT_BEFORE = Option(
     "not_before", Plain.TIME, None, field="not_before_ms", shown="at once", is_own=True,
     help="When it may be claimed: from now, as 10m, or a time, as 2026-12-01T08:00+01:00.",
     told="Not to be claimed before.")
+DELAY_S = Option(
+    "delay_s", Seconds(0, YEARS_10_S), None, shown="none", is_own=True,
+    help="How long from now on nobody may claim it; --not-before says the same, or a time.",
+    told="Not to be claimed for so many seconds from now. With an id give not_before_ms, which is the same when it"
+         " is sent again.")
 EXPIRES = Option(
     "expires", Plain.TIME, None, field="expires_ms", shown="never", is_own=True,
     help="Nobody is to claim it any more then. With --id, give times, which are the same again.",

@@ -6,6 +6,7 @@ from mutants.mutant import Mutant, mutant
 
 WORDS = "tests/cli/test_progress.py::test_an_entry_in_words"
 FATES = "tests/cli/test_showing.py::test_a_claim_shows_one_line_of_its_error_and_a_dead_task_does_not_rest"
+DELAYS = "tests/gateway/test_enqueueing.py::test_a_delay_is_a_time_from_now_for_each"
 FAILURES = "tests/worker/test_failure_words.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -22,6 +23,12 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("spark-for-strangers", "a task of SQL starts Spark in a worker that runs none", "assignment._work_of",
            "        check_allowed(call.name)\n", "", "W8",
            FAILURES + "test_a_kind_that_is_not_allowed_is_refused_before_anything_starts", seeds=0),
+    mutant("delays-of-nothing", "a delay that is asked for over HTTP delays nothing", "enqueueing._store",
+           '            own = {name: tasks[0][name] for name in _OWN} | {"not_before": start_of(tasks[0])}\n',
+           "            own = {name: tasks[0][name] for name in _OWN}\n", "W8", DELAYS, seeds=0),
+    mutant("times-for-delays", "a task's own time is overwritten by no delay", "enqueueing.start_of",
+           'given["not_before"] if given["delay_s"] is None else time.time() + given["delay_s"]',
+           'time.time() + (given["delay_s"] or 0)', "W8", DELAYS, seeds=0),
     mutant("whole-errors-in-a-cell", "each claim of a task shows the whole stack of its error", "showing.fate_of",
            "claim.error.partition(NEW_LINE)[0]", "claim.error", "W8", FATES, seeds=0),
 )
