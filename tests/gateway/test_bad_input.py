@@ -56,6 +56,7 @@ FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("fail_many", {"claims": [CLAIM, {**CLAIM, "error": 1}]}, "claims.1.error"),
     *(("snooze", {**CLAIM, "delay_s": value}, "delay_s") for value in (-1, "1", None, 1e308)),
     ("snooze", CLAIM, "delay_s"),
+    ("complete", {**CLAIM, "result": "x", "value": 1}, "value"),
     ("complete_many", {"claims": [{**CLAIM, "result": "x", "result_base64": ""}]}, "claims.0"),
     ("enqueue", {"queue": "bad-input"}, "payload"),
     *(("enqueue", {"queue": "bad-input", "call": value}, "call")

@@ -7,6 +7,7 @@ from mutants.mutant import Mutant, mutant
 WORDS = "tests/cli/test_progress.py::test_an_entry_in_words"
 FATES = "tests/cli/test_showing.py::test_a_claim_shows_one_line_of_its_error_and_a_dead_task_does_not_rest"
 DELAYS = "tests/gateway/test_enqueueing.py::test_a_delay_is_a_time_from_now_for_each"
+VALUES = "tests/cli/test_json.py::test_a_result_is_bytes_and_a_value_is_what_it_says"
 FAILURES = "tests/worker/test_failure_words.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -29,6 +30,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("times-for-delays", "a task's own time is overwritten by no delay", "enqueueing.start_of",
            'given["not_before"] if given["delay_s"] is None else time.time() + given["delay_s"]',
            'time.time() + (given["delay_s"] or 0)', "W8", DELAYS, seeds=0),
+    mutant("values-as-nothing", "a value that a task is completed with is dropped", "holding._came_of",
+           "return result or None if value is None else value", "return result or None", "W8", VALUES, seeds=0),
+    mutant("two-results", "of a value and a result one is dropped in silence", "holding._came_of",
+           "    if result and value is not None:\n", "    if False:\n", "W8", VALUES, seeds=0),
     mutant("whole-errors-in-a-cell", "each claim of a task shows the whole stack of its error", "showing.fate_of",
            "claim.error.partition(NEW_LINE)[0]", "claim.error", "W8", FATES, seeds=0),
 )
