@@ -8,6 +8,7 @@ WORDS = "tests/cli/test_progress.py::test_an_entry_in_words"
 FATES = "tests/cli/test_showing.py::test_a_claim_shows_one_line_of_its_error_and_a_dead_task_does_not_rest"
 DELAYS = "tests/gateway/test_enqueueing.py::test_a_delay_is_a_time_from_now_for_each"
 VALUES = "tests/cli/test_json.py::test_a_result_is_bytes_and_a_value_is_what_it_says"
+NEW = "tests/cli/test_newcomers.py::"
 FAILURES = "tests/worker/test_failure_words.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -34,6 +35,12 @@ MUTANTS: tuple[Mutant, ...] = (
            "return result or None if value is None else value", "return result or None", "W8", VALUES, seeds=0),
     mutant("two-results", "of a value and a result one is dropped in silence", "holding._came_of",
            "    if result and value is not None:\n", "    if False:\n", "W8", VALUES, seeds=0),
+    mutant("wrong-for-ever", "a worker with a wrong option is started again and again", "failures",
+           '"unknown_app", "bad_kinds", "no_such_directory", ', '"unknown_app", ', "W8", NEW +
+           "test_a_service_does_not_start_again_by_itself_with_a_wrong_option", seeds=0),
+    mutant("dead-in-silence", "who asks for the result of a dead task is told nothing", "results.results",
+           'end.state in ("dead", "cancelled")', "False", "W8",
+           NEW + "test_of_a_task_without_a_result_it_is_said_why", seeds=0),
     mutant("whole-errors-in-a-cell", "each claim of a task shows the whole stack of its error", "showing.fate_of",
            "claim.error.partition(NEW_LINE)[0]", "claim.error", "W8", FATES, seeds=0),
 )
