@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skuld_py.cli.options import cluster_key_of, json_option, servers_option, timeout_option, zookeeper_option
+from skuld_py.cli.values import KEY_FILE
 from skuld_py.cli.zookeeper_access import words_of
 from skuld_py.errors import Refused
 
@@ -80,7 +81,7 @@ def _names(roster: Roster | None) -> list[str]:
 @click.command()
 @click.argument("name")
 @zookeeper_option
-@click.option("--to", "path", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
+@click.option("--to", "path", type=KEY_FILE, metavar="FILE", default=None,
               show_default="NAME-next.key",
               help="Where to write the new key; or the file that a run before has written.")
 @click.option("--finish", is_flag=True, show_default=False,

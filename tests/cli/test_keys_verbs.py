@@ -56,6 +56,16 @@ def test_a_node_s_key_is_revoked_only_if_a_node_is_meant(kept: Kept, by: str) ->
     assert keys("revoke", getattr(node, by), "--node").exit_code == 0 and kept.roster.revoked == (node.key,)
 
 
+@pytest.mark.parametrize(("path", "told"), [
+    ("keys/", "'keys/' is a directory; name the file in it, as keys/NAME.key"),
+    ("kyes/shop.key", "there is no directory 'kyes'; make it first"), (".", "is a directory")])
+def test_a_key_goes_to_a_directory_that_is_there(kept: Kept, path: str, told: str) -> None:
+    refused = keys("make", "new", "--role", "reader", "--to", path)
+
+    assert refused.exit_code == 2 and told in refused.stderr
+    assert len(kept.roster.rows) == 2 and not Path("kyes").exists() and not Path("keys").exists()
+
+
 def test_a_client_s_key_is_revoked_without_more_words(kept: Kept) -> None:
     assert keys("revoke", "shop").exit_code == 0 and len(kept.roster.revoked) == 1
 

@@ -41,6 +41,9 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("dead-in-silence", "who asks for the result of a dead task is told nothing", "results.results",
            'end.state in ("dead", "cancelled")', "False", "W8",
            NEW + "test_of_a_task_without_a_result_it_is_said_why", seeds=0),
+    mutant("keys-to-a-slip", "a key is written to a directory that was made of a slip", "KeyFile.convert",
+           "        if not path.parent.is_dir():\n", "        if False:\n", "W8",
+           "tests/cli/test_keys_verbs.py::test_a_key_goes_to_a_directory_that_is_there", seeds=0),
     mutant("whole-errors-in-a-cell", "each claim of a task shows the whole stack of its error", "showing.fate_of",
            "claim.error.partition(NEW_LINE)[0]", "claim.error", "W8", FATES, seeds=0),
 )
