@@ -18,7 +18,7 @@ from skuld_py.errors import Refused
 
 if TYPE_CHECKING:
     from skuld_py.config import Parameters
-    from skuld_py.keys.files import ClusterKey
+    from skuld_py.keys.files import ClientKey, ClusterKey
     from skuld_py.model.roster import Roster
     from skuld_py.runtime.zookeeper.servers import Servers
 
@@ -29,8 +29,7 @@ FIRST_CLIENT = "first-client"
 @click.command()
 @click.argument("name")
 @servers_option
-@click.option("--cluster-key", "key_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              default=None, show_default="NAME.key",
+@click.option("--cluster-key", "key_file", type=KEY_FILE, metavar="FILE", default=None, show_default="NAME.key",
               help="Where to write the cluster's key; or the one that a run before has written.")
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
@@ -181,26 +180,42 @@ def shown_to(hosts: str, key: ClusterKey) -> Servers:
 
 def create_secure(hosts: str, parameters: Parameters, path: Path, client_path: Path | None,
                   timeout_s: float) -> None:
-    """A new cluster with a new key, and perhaps one for a client that may do everything."""
-    from skuld_py.keys.files import ClientKey, write_new
-    from skuld_py.keys.pair import fresh
+    """A new cluster with a new key, and perhaps one for a client that may do everything; or with those that a run
+    before has written, which came no further."""
+    from skuld_py.keys.files import read_cluster_key, write_new
     from skuld_py.model.roles import CLIENTS
     from skuld_py.model.roster import Roster, make_row
     from skuld_py.runtime.zookeeper.clusters import create_cluster
 
-    key = fresh_key(parameters.cluster)
-    client = ClientKey(FIRST_CLIENT, fresh(), key.pair.public)
+    name = parameters.cluster
+    key = check_key_of(name, read_cluster_key(path)) if path.exists() else fresh_key(name)
     texts, roster = {path: key.text}, Roster(cluster=(key.pair.public,))
     if client_path is not None:
+        client = _first_client(client_path, key)
         texts[client_path] = client.text
         roster = roster.authorised(make_row(client.pair.public, client.name, tuple(CLIENTS)))
     written: list[Path] = []
     try:
         for file, text in texts.items():
-            write_new(file, text)
-            written.append(file)
+            if not file.exists():
+                write_new(file, text)
+                written.append(file)
         create_cluster(shown_to(hosts, key), parameters, timeout_s, roster=roster)
     except Refused:
         for file in written:
             file.unlink()
         raise
+
+
+def _first_client(path: Path, key: ClusterKey) -> ClientKey:
+    """The key of the first client: made now, or by a run before."""
+    from skuld_py.keys.files import ClientKey, read_client_key
+    from skuld_py.keys.pair import fresh
+
+    if not path.exists():
+        return ClientKey(FIRST_CLIENT, fresh(), key.pair.public)
+    found = read_client_key(path)
+    if (found.name, found.cluster) != (FIRST_CLIENT, key.pair.public):
+        raise Refused("key_exists", f"{path} exists, and is not the first client's key of this cluster; choose"
+                      " another file", file=str(path))
+    return found

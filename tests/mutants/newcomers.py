@@ -9,6 +9,8 @@ FATES = "tests/cli/test_showing.py::test_a_claim_shows_one_line_of_its_error_and
 DELAYS = "tests/gateway/test_enqueueing.py::test_a_delay_is_a_time_from_now_for_each"
 VALUES = "tests/cli/test_json.py::test_a_result_is_bytes_and_a_value_is_what_it_says"
 NEW = "tests/cli/test_newcomers.py::"
+RESUMED = ("tests/cli/test_keys_verbs.py::"
+           "test_a_cluster_is_created_with_the_keys_that_a_run_before_has_written")
 FAILURES = "tests/worker/test_failure_words.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -44,6 +46,12 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("keys-to-a-slip", "a key is written to a directory that was made of a slip", "KeyFile.convert",
            "        if not path.parent.is_dir():\n", "        if False:\n", "W8",
            "tests/cli/test_keys_verbs.py::test_a_key_goes_to_a_directory_that_is_there", seeds=0),
+    mutant("two-keys-for-a-cluster", "a cluster is created with another key than the file's", "create_secure",
+           "check_key_of(name, read_cluster_key(path)) if path.exists() else fresh_key(name)", "fresh_key(name)",
+           "W8", RESUMED, seeds=0),
+    mutant("anybodys-first-client", "another cluster's key is its first client's", "cluster_keys._first_client",
+           "    if (found.name, found.cluster) != (FIRST_CLIENT, key.pair.public):\n", "    if False:\n", "W8",
+           RESUMED, seeds=0),
     mutant("whole-errors-in-a-cell", "each claim of a task shows the whole stack of its error", "showing.fate_of",
            "claim.error.partition(NEW_LINE)[0]", "claim.error", "W8", FATES, seeds=0),
 )
