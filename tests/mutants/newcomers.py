@@ -37,7 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "return result or None if value is None else value", "return result or None", "W8", VALUES, seeds=0),
     mutant("two-results", "of a value and a result one is dropped in silence", "holding._came_of",
            "    if result and value is not None:\n", "    if False:\n", "W8", VALUES, seeds=0),
-    mutant("wrong-for-ever", "a worker with a wrong option is started again and again", "failures",
+    mutant("wrong-for-ever", "a worker with a wrong option is started again and again", "LASTING_CODES",
            '"unknown_app", "bad_kinds", "no_such_directory", ', '"unknown_app", ', "W8", NEW +
            "test_a_service_does_not_start_again_by_itself_with_a_wrong_option", seeds=0),
     mutant("dead-in-silence", "who asks for the result of a dead task is told nothing", "results.results",
