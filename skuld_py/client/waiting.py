@@ -76,7 +76,7 @@ class Waiting:
         end, = yield from self._ends([id], wait_s)
         if not end.state:
             raise Refused("not_ended", f"id: {to_text(end.id)} has not ended by now, or is not enqueued yet; wait"
-                          " longer (wait_s)")
+                          " longer (wait_s), or see by 'skuld workers' whether any worker has its queue")
         if end.state != "completed":
             error = (end.error or b"").decode(errors="replace").partition("\n")[0]
             raise Refused(end.state, f"id: the task is {end.state}{error and ': ' + error}")

@@ -30,7 +30,7 @@ def skuld(*words: str) -> Result:
     ("help", "did you mean '--help' or 'manual'?"), ("version", "did you mean '--version'?"),
     ("tasks", "did you mean 'list'?"), ("result", "did you mean 'results'?"), ("zzz", "see 'skuld --help'"),
     ("--nodes x status", "--nodes; options of a verb stand behind the verb"),
-    ("enqueue q", "or a call: --call FUNCTION")])
+    ("enqueue q", "or a call: --call FUNCTION"), ("dev --slots 3", "--slots is for the worker")])
 def test_a_wrong_word_is_answered_with_what_was_meant(words: str, told: str) -> None:
     answer = skuld(*words.split())
     assert answer.exit_code == failures.MISUSED and told in answer.stderr

@@ -52,6 +52,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("anybodys-first-client", "another cluster's key is its first client's", "cluster_keys._first_client",
            "    if (found.name, found.cluster) != (FIRST_CLIENT, key.pair.public):\n", "    if False:\n", "W8",
            RESUMED, seeds=0),
+    mutant("slots-of-nobody", "dev takes slots for a worker that it does not start", "kinds_options.typed_kinds",
+           '("--slots", "slots")', '("--lots", "slots")', "W8",
+           NEW + "test_a_wrong_word_is_answered_with_what_was_meant[dev --slots 3---slots is for the worker]",
+           seeds=0),
     mutant("whole-errors-in-a-cell", "each claim of a task shows the whole stack of its error", "showing.fate_of",
            "claim.error.partition(NEW_LINE)[0]", "claim.error", "W8", FATES, seeds=0),
 )
