@@ -163,7 +163,7 @@ class KeyFile(click.Path):
         """Its path."""
         if str(value).endswith(os.sep):
             self.fail(f"{value!r} is a directory; name the file in it, as {value}NAME.key.", param, ctx)
-        path = super().convert(value, param, ctx)
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if not path.parent.is_dir():
             self.fail(f"there is no directory {str(path.parent)!r}; make it first.", param, ctx)
         return path
