@@ -46,7 +46,7 @@ def secure(name: str, hosts: str, key_file: Path | None, timeout_s: float, as_js
       skuld cluster secure prod --cluster-key /etc/skuld/prod.key --zookeeper zk1:2181,zk2:2181,zk3:2181
     """
     from skuld_py.cli.showing import print_event
-    from skuld_py.keys.files import read_cluster_key, write_new
+    from skuld_py.keys.files import read_cluster_key, write_where_told
     from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.securing import check_stopped, secure_cluster
 
@@ -56,7 +56,7 @@ def secure(name: str, hosts: str, key_file: Path | None, timeout_s: float, as_js
     else:
         check_stopped(hosts, name, timeout_s)
         key = fresh_key(name)
-        write_new(path, key.text)
+        write_where_told(path, key.text)
     made = secure_cluster(shown_to(hosts, key), name, key.pair.public, timeout_s)
     done = f"cluster {name} has keys{'' if made.has_changed else ', as it had before'}; its own is in {path}"
     next_steps = ("\nNext, start its nodes as before, on the directories that they have, with one option more:\n"
@@ -135,7 +135,7 @@ def _successor(hosts: str, known: ClusterKey, path: Path, timeout_s: float) -> C
     """The key that takes the place of the known one: made now, or by a run before."""
     import attrs
 
-    from skuld_py.keys.files import Before, read_cluster_key, write_new
+    from skuld_py.keys.files import Before, read_cluster_key, write_where_told
     from skuld_py.runtime.zookeeper.rosters import no_keys, read_roster
 
     if path.exists():
@@ -149,7 +149,7 @@ def _successor(hosts: str, known: ClusterKey, path: Path, timeout_s: float) -> C
         raise no_keys(known.cluster)
     key = attrs.evolve(fresh_key(known.cluster), before=Before(known.pair.public, known.zookeeper))
     roster.succeeded(key.pair.public, known.pair.public)
-    write_new(path, key.text)
+    write_where_told(path, key.text)
     return key
 
 
@@ -182,7 +182,7 @@ def create_secure(hosts: str, parameters: Parameters, path: Path, client_path: P
                   timeout_s: float) -> None:
     """A new cluster with a new key, and perhaps one for a client that may do everything; or with those that a run
     before has written, which came no further."""
-    from skuld_py.keys.files import read_cluster_key, write_new
+    from skuld_py.keys.files import read_cluster_key, write_where_told
     from skuld_py.model.roles import CLIENTS
     from skuld_py.model.roster import Roster, make_row
     from skuld_py.runtime.zookeeper.clusters import create_cluster
@@ -198,7 +198,7 @@ def create_secure(hosts: str, parameters: Parameters, path: Path, client_path: P
     try:
         for file, text in texts.items():
             if not file.exists():
-                write_new(file, text)
+                write_where_told(file, text)
                 written.append(file)
         create_cluster(shown_to(hosts, key), parameters, timeout_s, roster=roster)
     except Refused:

@@ -253,7 +253,7 @@ def _write_and_change(hosts: str, key: ClusterKey, pair: Pair, row: KeyRow, path
                       change: Callable[[Roster], Roster]) -> None:
     """Write the file first: a key that counts and is nowhere would be of no use."""
     from skuld_py.errors import Refused
-    from skuld_py.keys.files import ClientKey, write_new
+    from skuld_py.keys.files import ClientKey, write_where_told
     from skuld_py.runtime.zookeeper.rosters import change_roster, no_keys, read_roster
 
     known = read_roster(hosts, key.cluster, timeout_s)
@@ -261,7 +261,7 @@ def _write_and_change(hosts: str, key: ClusterKey, pair: Pair, row: KeyRow, path
         raise no_keys(key.cluster)
     known.check_newest(key.pair.public)
     also = known.cluster[1] if len(known.cluster) > 1 else ""
-    write_new(path, ClientKey(row.name, pair, key.pair.public, also).text)
+    write_where_told(path, ClientKey(row.name, pair, key.pair.public, also).text)
     try:
         change_roster(hosts, key.cluster, change, timeout_s)
     except Refused:

@@ -157,16 +157,13 @@ class ClaimToken(ClaimTokenKind):
 
 
 class KeyFile(click.Path):
-    """A file to be made, in a directory that is there: a key that goes to a place with a slip in it is lost."""
+    """A file to be made."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Its path."""
         if str(value).endswith(os.sep):
             self.fail(f"{value!r} is a directory; name the file in it, as {value}NAME.key.", param, ctx)
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if not path.parent.is_dir():
-            self.fail(f"there is no directory {str(path.parent)!r}; make it first.", param, ctx)
-        return path
+        return super().convert(value, param, ctx)
 
 
 DURATION = Duration()
