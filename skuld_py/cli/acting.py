@@ -184,6 +184,10 @@ def _value_of(option: Option, typed: Given) -> Any:
     match option.kind:
         case Plain.BYTES | Plain.TEXT:
             return bytes_of(value)
+        case Plain.JSON:
+            from skuld_py.calls.typed import value_of
+
+            return value_of(value)
         case Plain.PAIRS:
             return _pairs(value)
         case Many():

@@ -18,7 +18,7 @@ from skuld_py.cli.cluster_log import log
 from skuld_py.cli.cluster_proofs import proofs
 from skuld_py.cli.cluster_rules import rules
 from skuld_py.cli.options import json_option, servers_option, timeout_option, zookeeper_option
-from skuld_py.cli.values import Duration
+from skuld_py.cli.values import KEY_FILE, Duration
 from skuld_py.cli.zookeeper_access import words_of
 from skuld_py.errors import Refused
 from skuld_py.verbs.words import copies, many, said
@@ -44,10 +44,9 @@ cluster.add_command(rules)
 @servers_option
 @click.option("--secure", is_flag=True, show_default=False,
               help="Give it keys: its nodes speak to owners of keys only, and may listen on any address.")
-@click.option("--cluster-key", "key_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              default=None, show_default="NAME.key", help="With --secure: where to write the cluster's key.")
-@click.option("--first-client", "client_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              default=None, show_default="none",
+@click.option("--cluster-key", "key_file", type=KEY_FILE, metavar="FILE", default=None, show_default="NAME.key",
+              help="With --secure: where to write the cluster's key; or the one that a run before has written.")
+@click.option("--first-client", "client_file", type=KEY_FILE, metavar="FILE", default=None, show_default="none",
               help="With --secure: also write a key for a client of yours, which may do everything.")
 @click.option("--partitions", type=int, default=8,
               help="Slices of the tasks: a power of two, fixed for ever.")

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from skuld_py.cli.options import cluster_key_of, json_option, servers_option, timeout_option, zookeeper_option
+from skuld_py.cli.values import KEY_FILE
 from skuld_py.cli.zookeeper_access import words_of
 from skuld_py.errors import Refused
 
 if TYPE_CHECKING:
     from skuld_py.config import Parameters
-    from skuld_py.keys.files import ClusterKey
+    from skuld_py.keys.files import ClientKey, ClusterKey
     from skuld_py.model.roster import Roster
     from skuld_py.runtime.zookeeper.servers import Servers
 
@@ -28,8 +29,7 @@ FIRST_CLIENT = "first-client"
 @click.command()
 @click.argument("name")
 @servers_option
-@click.option("--cluster-key", "key_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              default=None, show_default="NAME.key",
+@click.option("--cluster-key", "key_file", type=KEY_FILE, metavar="FILE", default=None, show_default="NAME.key",
               help="Where to write the cluster's key; or the one that a run before has written.")
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
@@ -46,7 +46,7 @@ def secure(name: str, hosts: str, key_file: Path | None, timeout_s: float, as_js
       skuld cluster secure prod --cluster-key /etc/skuld/prod.key --zookeeper zk1:2181,zk2:2181,zk3:2181
     """
     from skuld_py.cli.showing import print_event
-    from skuld_py.keys.files import read_cluster_key, write_new
+    from skuld_py.keys.files import read_cluster_key, write_where_told
     from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.securing import check_stopped, secure_cluster
 
@@ -56,7 +56,7 @@ def secure(name: str, hosts: str, key_file: Path | None, timeout_s: float, as_js
     else:
         check_stopped(hosts, name, timeout_s)
         key = fresh_key(name)
-        write_new(path, key.text)
+        write_where_told(path, key.text)
     made = secure_cluster(shown_to(hosts, key), name, key.pair.public, timeout_s)
     done = f"cluster {name} has keys{'' if made.has_changed else ', as it had before'}; its own is in {path}"
     next_steps = ("\nNext, start its nodes as before, on the directories that they have, with one option more:\n"
@@ -80,7 +80,7 @@ def _names(roster: Roster | None) -> list[str]:
 @click.command()
 @click.argument("name")
 @zookeeper_option
-@click.option("--to", "path", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
+@click.option("--to", "path", type=KEY_FILE, metavar="FILE", default=None,
               show_default="NAME-next.key",
               help="Where to write the new key; or the file that a run before has written.")
 @click.option("--finish", is_flag=True, show_default=False,
@@ -135,7 +135,7 @@ def _successor(hosts: str, known: ClusterKey, path: Path, timeout_s: float) -> C
     """The key that takes the place of the known one: made now, or by a run before."""
     import attrs
 
-    from skuld_py.keys.files import Before, read_cluster_key, write_new
+    from skuld_py.keys.files import Before, read_cluster_key, write_where_told
     from skuld_py.runtime.zookeeper.rosters import no_keys, read_roster
 
     if path.exists():
@@ -149,7 +149,7 @@ def _successor(hosts: str, known: ClusterKey, path: Path, timeout_s: float) -> C
         raise no_keys(known.cluster)
     key = attrs.evolve(fresh_key(known.cluster), before=Before(known.pair.public, known.zookeeper))
     roster.succeeded(key.pair.public, known.pair.public)
-    write_new(path, key.text)
+    write_where_told(path, key.text)
     return key
 
 
@@ -180,26 +180,42 @@ def shown_to(hosts: str, key: ClusterKey) -> Servers:
 
 def create_secure(hosts: str, parameters: Parameters, path: Path, client_path: Path | None,
                   timeout_s: float) -> None:
-    """A new cluster with a new key, and perhaps one for a client that may do everything."""
-    from skuld_py.keys.files import ClientKey, write_new
-    from skuld_py.keys.pair import fresh
+    """A new cluster with a new key, and perhaps one for a client that may do everything; or with those that a run
+    before has written, which came no further."""
+    from skuld_py.keys.files import read_cluster_key, write_where_told
     from skuld_py.model.roles import CLIENTS
     from skuld_py.model.roster import Roster, make_row
     from skuld_py.runtime.zookeeper.clusters import create_cluster
 
-    key = fresh_key(parameters.cluster)
-    client = ClientKey(FIRST_CLIENT, fresh(), key.pair.public)
+    name = parameters.cluster
+    key = check_key_of(name, read_cluster_key(path)) if path.exists() else fresh_key(name)
     texts, roster = {path: key.text}, Roster(cluster=(key.pair.public,))
     if client_path is not None:
+        client = _first_client(client_path, key)
         texts[client_path] = client.text
         roster = roster.authorised(make_row(client.pair.public, client.name, tuple(CLIENTS)))
     written: list[Path] = []
     try:
         for file, text in texts.items():
-            write_new(file, text)
-            written.append(file)
+            if not file.exists():
+                write_where_told(file, text)
+                written.append(file)
         create_cluster(shown_to(hosts, key), parameters, timeout_s, roster=roster)
     except Refused:
         for file in written:
             file.unlink()
         raise
+
+
+def _first_client(path: Path, key: ClusterKey) -> ClientKey:
+    """The key of the first client: made now, or by a run before."""
+    from skuld_py.keys.files import ClientKey, read_client_key
+    from skuld_py.keys.pair import fresh
+
+    if not path.exists():
+        return ClientKey(FIRST_CLIENT, fresh(), key.pair.public)
+    found = read_client_key(path)
+    if (found.name, found.cluster) != (FIRST_CLIENT, key.pair.public):
+        raise Refused("key_exists", f"{path} exists, and is not the first client's key of this cluster; choose"
+                      " another file", file=str(path))
+    return found

@@ -48,6 +48,7 @@ HTTP_ABOVE = 80
               help="Also run a worker for these queues.")
 @click.option("--app", "apps", multiple=True, metavar="MODULE",
               help="What the worker runs: a module with task functions; may be given several times.")
+@click.option("--slots", type=click.IntRange(1), default=2, help="Tasks that the worker runs at the same time.")
 @click.option("--no-keys", is_flag=True, show_default=False,
               help="A cluster without keys: its nodes speak to anybody on this machine, and nothing is sealed.")
 @kinds_options
@@ -55,7 +56,7 @@ HTTP_ABOVE = 80
 @json_option
 @click.pass_context
 def dev(ctx: click.Context, count: int, port: int, http_port: int | None, directory: Path | None,
-        queue: str | None, apps: tuple[str, ...], no_keys: bool, kinds: str, scripts: Path | None,
+        queue: str | None, apps: tuple[str, ...], slots: int, no_keys: bool, kinds: str, scripts: Path | None,
         adopt_s: float, conf: dict[str, str], is_ml: bool, as_json: bool) -> None:
     """Run ZooKeeper, a cluster, an HTTP gateway and perhaps a worker on this machine until Ctrl-C.
 
@@ -94,7 +95,7 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
         try:
             cluster.start()
             if queue is not None:
-                watcher.worker = cluster.start_worker(queue, apps, *words_of(conf, is_ml),
+                watcher.worker = cluster.start_worker(queue, apps, "--slots", str(slots), *words_of(conf, is_ml),
                                                       *kinds_words(kinds, scripts, adopt_s),
                                                       working_directory=Path.cwd())
             with _key_left(cluster) as is_found:

@@ -106,7 +106,8 @@ def _stream(words: tuple[str, ...], source: IO[bytes] | None) -> IO[bytes] | Non
         raise click.UsageError(f"one PAYLOAD is wanted, {len(words)} words are given; quote it, or call a"
                                " function: --call FUNCTION ARGUMENT...")
     if bool(words) == (source is not None):
-        raise click.UsageError("give one payload: as PAYLOAD, as '-' for standard input, or as --file F.")
+        raise click.UsageError("give one payload: as PAYLOAD, as '-' for standard input, or as --file F; or a"
+                               " call: --call FUNCTION.")
     if source is not None:
         return source
     return sys.stdin.buffer if words[0] == "-" else None

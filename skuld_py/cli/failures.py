@@ -36,7 +36,7 @@ LASTING_CODES = frozenset({
     "wrong_data", "newer_data", "data_unusable", "other_parameters", "unknown_rules",
     "bad_name", "bad_host", "bad_hosts", "bad_port", "bad_address", "no_nodes", "insecure_host", "loopback_name",
     "bad_metrics", "bad_timing", "bad_app", "no_app", "no_tasks",
-    "unknown_app", "bad_master", "bad_setting", "no_such_file"})
+    "unknown_app", "bad_kinds", "no_such_directory", "bad_master", "bad_setting", "no_such_file"})
 """What a service refuses to start with until somebody changes a key, a file, an option or the data of its machine.
 Not what passes by itself (a port in use), nor what others can mend (no such cluster, TLS of ZooKeeper's)."""
 

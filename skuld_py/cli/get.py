@@ -122,7 +122,7 @@ def _outcomes_said(task: Task) -> Iterator[tuple[str, str]]:
     for line in outputs_said(task):
         yield "output", showing.harmless(line)
     if task.error is not None:
-        yield "error", showing.shown(task.error, is_one_line=False)
+        yield "error", showing.shown(task.error, is_one_line=False).rstrip()
 
 
 def _checkpoint_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:

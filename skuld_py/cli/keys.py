@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skuld_py.cli.options import cluster_key_of, cluster_option, json_option, timeout_option, zookeeper_option
-from skuld_py.cli.values import Duration
+from skuld_py.cli.values import KEY_FILE, Duration
 
 if TYPE_CHECKING:
     from skuld_py.keys.files import ClusterKey
@@ -38,7 +38,7 @@ lasting_option = click.option(
     "--lasting", "life_s", type=Duration(least_s=60, most_s=LIFE_S_MAX), metavar="DURATION", default=None,
     show_default="for ever", help="When the key ends by itself.")
 file_option = click.option(
-    "--to", "path", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
+    "--to", "path", type=KEY_FILE, metavar="FILE", default=None,
     show_default="NAME.key", help="Where to write the key; the file must not exist.")
 
 
@@ -109,7 +109,7 @@ def authorise(name: str, public: str, cluster: str, roles: tuple[str, ...], queu
 @cluster_option
 @click.option("--grace", "grace_s", type=Duration(most_s=LIFE_S_MAX), metavar="DURATION", default="24h",
               help="How long the keys that it had go on counting.")
-@click.option("--to", "path", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", default=None,
+@click.option("--to", "path", type=KEY_FILE, metavar="FILE", default=None,
               show_default="NAME-2.key, or the next number that is free", help="Where to write the key; the file"
               " must not exist.")
 @zookeeper_option
@@ -253,7 +253,7 @@ def _write_and_change(hosts: str, key: ClusterKey, pair: Pair, row: KeyRow, path
                       change: Callable[[Roster], Roster]) -> None:
     """Write the file first: a key that counts and is nowhere would be of no use."""
     from skuld_py.errors import Refused
-    from skuld_py.keys.files import ClientKey, write_new
+    from skuld_py.keys.files import ClientKey, write_where_told
     from skuld_py.runtime.zookeeper.rosters import change_roster, no_keys, read_roster
 
     known = read_roster(hosts, key.cluster, timeout_s)
@@ -261,7 +261,7 @@ def _write_and_change(hosts: str, key: ClusterKey, pair: Pair, row: KeyRow, path
         raise no_keys(key.cluster)
     known.check_newest(key.pair.public)
     also = known.cluster[1] if len(known.cluster) > 1 else ""
-    write_new(path, ClientKey(row.name, pair, key.pair.public, also).text)
+    write_where_told(path, ClientKey(row.name, pair, key.pair.public, also).text)
     try:
         change_roster(hosts, key.cluster, change, timeout_s)
     except Refused:

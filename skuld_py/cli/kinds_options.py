@@ -45,7 +45,8 @@ def allowed_by(kinds: str, scripts: Path | None, adopt_s: float) -> Allowed:
 
 def typed_kinds(ctx: click.Context) -> list[str]:
     """Which of them stand on the command line."""
-    return [option for option, name in (("--kinds", "kinds"), ("--scripts", "scripts"), ("--adopt", "adopt_s"))
+    return [option for option, name in (("--kinds", "kinds"), ("--scripts", "scripts"), ("--adopt", "adopt_s"),
+                                         ("--slots", "slots"))
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
 
 

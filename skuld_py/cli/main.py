@@ -67,6 +67,12 @@ _PLACES = {verb: place for verbs in _VERBS.values() for verb, place in verbs.ite
 """Where each verb's command stands; nowhere, if the table makes it."""
 
 
+_MEANT = {"help": "'--help' or 'manual'", "version": "'--version'", "tasks": "'list'", "queues": "'status'",
+          "attention": "'status'", "info": "'status'", "show": "'get'", "start": "'dev'",
+          "call": "'enqueue --call'"}
+"""What else is asked for as a verb, and the word that does it."""
+
+
 class Verbs(click.Group):
     """The group of all verbs; each is imported when it is asked for."""
 
@@ -90,8 +96,8 @@ class Verbs(click.Group):
         """The verb meant; a misspelt one is answered with what was probably meant."""
         is_asked = not ctx.resilient_parsing  # and not for completion, which takes no answer
         if is_asked and args and not args[0].startswith("-") and args[0] not in _PLACES:
-            near = difflib.get_close_matches(args[0], _PLACES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "see 'skuld --help' for those there are."
+            meant = _MEANT.get(args[0]) or next(map(repr, difflib.get_close_matches(args[0], _PLACES, n=1)), "")
+            hint = f"did you mean {meant}?" if meant else "see 'skuld --help' for those there are."
             ctx.fail(f"there is no verb {args[0]!r}; {hint}")
         return super().resolve_command(ctx, args)
 
@@ -108,7 +114,10 @@ class Verbs(click.Group):
         """Read the program's own options."""
         failures.note_arguments(ctx, args)
         with failures.told(ctx):
-            return super().parse_args(ctx, args)
+            try:
+                return super().parse_args(ctx, args)
+            except click.NoSuchOption as error:
+                ctx.fail(f"no such option here: {error.option_name}; options of a verb stand behind the verb.")
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a verb; its failure becomes a line and a status."""
@@ -173,7 +182,8 @@ def main(ctx: click.Context, verbose: bool, config: str | None) -> None:
 
     \b
     Exit status: 0 done, 1 refused (it did not happen), 2 wrong command line or configuration (nothing was
-    tried), 3 uncertain (it may have happened), 130 interrupted. With --json an error is a JSON document, too.
+    tried), 3 uncertain (it may have happened), 4 refused to a node, a gateway or a worker that will not start
+    until something here is changed, 130 interrupted. With --json an error is a JSON document, too.
     """
     _spell_out()
     verbs = ctx.command

@@ -88,7 +88,7 @@ def sentence(data: bytes) -> str:
         case "log" if said.keys() == {"text"} and isinstance(said["text"], str):
             return harmless(said["text"])
         case "log":
-            return json_text(said)
+            return _script_said(said) or json_text(said)
         case "progress" if not (progress := _read(0, entry)).is_empty:
             return ", ".join(_words_of(progress))
         case "released" if isinstance(said.get("reason"), str):
@@ -96,6 +96,20 @@ def sentence(data: bytes) -> str:
         case _ if kind == ENGINE_DIED and isinstance(said.get("what"), str):
             return harmless(f"Spark's JVM {said['what']} under it")
     return shown(data)
+
+
+def _script_said(said: Mapping[str, Any]) -> str:
+    """What a script's driver wrote, or became, in words; nothing if it is something else."""
+    match said:
+        case {"driver": {"machine": {"host": str(host)}, "driver": {"id": int(number)}}} if len(said) == 1:
+            return harmless(f"driver {number} on {host}")
+        case {"driver_ended": str(), "status": int(status)} if len(said) == 2:
+            return f"the driver ended with status {status}"
+    texts = {name: said[name].rstrip() for name in ("out", "err") if isinstance(said.get(name), str)}
+    if not texts or said.keys() - texts.keys() - {"left_out"}:
+        return ""
+    left = "" if "left_out" not in said else ", some left out"
+    return "; ".join(harmless(f"{name}{left}: {text}") for name, text in texts.items())
 
 
 def is_progress(data: bytes) -> bool:

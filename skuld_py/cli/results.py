@@ -15,6 +15,8 @@ from skuld_py.verbs import tasks
 def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Show the results of the tasks ID..., tab-separated behind their ids; of those without one, the id alone.
 
+    Says on standard error of those that are dead or cancelled that they are.
+
     Refused (no_such_task) when one of them is collected, or too old to be enqueued yet.
 
     With --json how each has ended, too: completed, cancelled or dead, and the last error.
@@ -38,6 +40,9 @@ def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float,
         words = text if end.result is None else f"{text}\t{showing.result_shown(end.result)}"
         document = documents.end(attrs.evolve(end, error=end.error or b""))
         showing.print_event(as_json, words, **document, has_result=end.result is not None)
+        if not as_json and end.state in ("dead", "cancelled"):
+            why = showing.shown((end.error or b"").partition(b"\n")[0])
+            click.echo(f"{text} is {end.state}" + (f": {why}" if why else ""), err=True)
     left = sum(1 for end in found if not end.state)
     if wait_s and left:
         raise Refused("not_ended", f"ids: {left} of {len(found)} have not ended by now; wait longer")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from skuld_py.client.client import Claim
     from skuld_py.model.task import ClaimView, Task
 
+NEW_LINE = b"\n"
 WIDTH_OF_FILES = 200
 """Columns of a table that goes to a file or a pipe: wide enough not to break ids and tokens."""
 
@@ -138,12 +139,13 @@ def said_weights(queues: Mapping[str, int]) -> str:
 
 
 def fate_of(claim: ClaimView, task: Task, at_ms: int) -> str:
-    """What became of a claim, in a few words."""
+    """What became of a claim, in a few words; of an error its first line."""
     if claim.completed_ms is not None:
         return f"completed {moment(claim.completed_ms)}"
     if claim.is_released:
-        why = f": {shown(claim.error)}" if claim.error else ""
-        until = f", rests until {moment(claim.until_ms)}" if claim.until_ms else ""
+        why = f": {shown(claim.error.partition(NEW_LINE)[0])}" if claim.error else ""
+        is_last = task.state == "dead" and claim == task.claims[-1]
+        until = f", rests until {moment(claim.until_ms)}" if claim.until_ms and not is_last else ""
         return (claim.outcome or "released") + why + until
     if claim.end_ms > at_ms and not task.is_completed:
         return f"held, ends {distance(claim.end_ms, at_ms)}"

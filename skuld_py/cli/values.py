@@ -5,8 +5,10 @@ They are checked before anything is contacted, and what is wrong is answered wit
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -154,6 +156,16 @@ class ClaimToken(ClaimTokenKind):
             self.fail(f"{refusal.message}.", param, ctx)
 
 
+class KeyFile(click.Path):
+    """A file to be made."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Its path."""
+        if str(value).endswith(os.sep):
+            self.fail(f"{value!r} is a directory; name the file in it, as {value}NAME.key.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 DURATION = Duration()
 PATIENCE = Duration(least_s=0.001)
 MOMENT = Moment()
@@ -163,3 +175,4 @@ SETTING = HeaderText("setting")
 TASK_ID = TaskIdText()
 TOKEN = Token(1, (1 << 64) - 1)
 CLAIM_TOKEN = ClaimToken()
+KEY_FILE = KeyFile(dir_okay=False, path_type=Path)

@@ -12,7 +12,7 @@ the waits of those whose requests were sent over it (``lines``).
 Rejected: pyzmq's sockets for asyncio, which make a future for each message, and tell of no connection that breaks.
 
 Everything happens in one event loop, the one of the first call. In the child of a fork there is another
-connection, for another loop (``forks``).
+connection, for another loop (``forks``). One that nobody closes is closed when it is collected (``dropping``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 
 import zmq
 
-from skuld_py.client import forks
+from skuld_py.client import dropping, forks
 from skuld_py.client.connection import FIRST_GREETING_S, GREETED_AGAIN, STRAYS_MAX
 from skuld_py.client.diagnosis import GLANCE_S, GREETING_LOOK_S, diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
@@ -64,6 +64,7 @@ class AsyncConnection:
         self._limits = limits
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._dropped: dropping.Watch | None = None
         self._sockets: dict[str, zmq.Socket[bytes]] = {}
         self._lines: Lines[zmq.Socket[bytes]] = Lines()
         self._cut: dict[int, None] = {}
@@ -85,6 +86,7 @@ class AsyncConnection:
         if self._loop is None:
             self._loop = loop
             self._context = zmq.Context()
+            self._dropped = dropping.watch(self, self._context)
             self._connect()
         elif self._loop is not loop:
             raise Refused("other_loop", OTHER_LOOP)
@@ -112,6 +114,7 @@ class AsyncConnection:
 
     def abandon(self) -> None:
         """This is the child of a fork: leave everything to the parent, its event loop above all."""
+        dropping.forget(self._dropped)
         forks.keep(self._context, self._sockets, self._loop, self._waiters, self._greeting)
         self._sockets, self._context, self.is_closed = {}, None, True
 
@@ -122,6 +125,7 @@ class AsyncConnection:
             self._hang_up(node)
         if self._greeting is not None:
             await asyncio.gather(self._greeting, return_exceptions=True)
+        dropping.forget(self._dropped)
         if self._context is not None:
             self._context.term()
             self._context = None

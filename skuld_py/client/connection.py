@@ -17,7 +17,7 @@ Invariants:
   connection wakes those whose requests were sent over it (``lines``).
 * An answer that comes when no call waits for it any more is undone if its question says how (``Ask.undo``): as
   soon as it is read, which the next call does, and asked again until it is answered.
-* In the child of a fork there is another connection: this one belongs to the parent (``forks``).
+* In the child of a fork there is another one (``forks``); one that nobody closes is collected (``dropping``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from contextlib import suppress
 
 import zmq
 
-from skuld_py.client import forks
+from skuld_py.client import dropping, forks
 from skuld_py.client.calls import Call
 from skuld_py.client.debts import Debt
 from skuld_py.client.diagnosis import GLANCE_S, GREETING_LOOK_S, diagnosed
@@ -90,6 +90,7 @@ class Connection:
         self._descriptors: dict[int, zmq.Socket[bytes]] = {}
         self._era = 0
         self._bell = -1, -1
+        self._dropped: dropping.Watch | None = None
         self._requests = itertools.count(1)
         self._calls: dict[int, Call] = {}
         self._reader: Call | None = None
@@ -112,12 +113,13 @@ class Connection:
         with self._lock:
             if self._era or self.is_closed:
                 return
-            if self._context is None:
-                self._context = zmq.Context()
             if self._bell[0] < 0:
                 self._bell = os.pipe()
                 os.set_blocking(self._bell[0], False)
                 os.set_blocking(self._bell[1], False)
+            if self._context is None:
+                self._context = zmq.Context()
+                self._dropped = dropping.watch(self, self._context, self._bell)
             self._connect()
 
     def _connect(self) -> None:
@@ -156,20 +158,18 @@ class Connection:
             self._ring()
             bell, self._bell = self._bell, (-1, -1)
             context, self._context = self._context, None
-        for end in bell:
-            if end >= 0:
-                os.close(end)
+            dropping.forget(self._dropped)
+        dropping.close_pipe(bell)
         if context is not None:
             context.destroy()
 
     def abandon(self) -> None:
         """This is the child of a fork: leave everything to the parent."""
+        dropping.forget(self._dropped)
         forks.keep(self._context, self._sockets, self._descriptors)
         self._lock = threading.RLock()
         self._sockets, self._descriptors, self.is_closed = {}, {}, True
-        for end in self._bell:
-            if end >= 0:
-                os.close(end)
+        dropping.close_pipe(self._bell)
         self._bell = -1, -1
 
     # -- calls -----------------------------------------------------------------------------------

@@ -198,7 +198,8 @@ class _Steps:
             raise Refused("bad_steps", f"steps: {len(self._rows)}, not 1 to {STEPS_MAX}")
         for row in self._rows:
             if not isinstance(row, tuple) or len(row) != 2:
-                raise Refused("bad_steps", f"steps: {str(row)[:64]!r} is no pair of a queue and a payload")
+                raise Refused("bad_steps", f"steps: {str(row)[:64]!r} is no pair of a queue and a payload;"
+                              " for a task function write function.step(...)")
             names.check_name("queue", row[0])
         queues = dict.fromkeys(queue for queue, _ in self._rows)
         self._heads = {queue: options.header_of(queue, *self._options) for queue in queues}

@@ -18,7 +18,7 @@ from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, stream, verb
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
-from skuld_py.model.ids import TaskId
+from skuld_py.model.ids import TaskId, to_text
 from skuld_py.model.state import State
 from skuld_py.model.task import LogEntry
 
@@ -75,7 +75,8 @@ class Waiting:
         """
         end, = yield from self._ends([id], wait_s)
         if not end.state:
-            raise Refused("not_ended", "id: the task has not ended by now; wait longer")
+            raise Refused("not_ended", f"id: {to_text(end.id)} has not ended by now, or is not enqueued yet; wait"
+                          " longer (wait_s), or see by 'skuld workers' whether any worker has its queue")
         if end.state != "completed":
             error = (end.error or b"").decode(errors="replace").partition("\n")[0]
             raise Refused(end.state, f"id: the task is {end.state}{error and ': ' + error}")

@@ -13,10 +13,10 @@ from typing import Any
 from skuld_py.gateway.call import Call, naming
 from skuld_py.model.ids import TaskId, to_text
 from skuld_py.verbs import documents
-from skuld_py.verbs.enqueueing import OWN, SHARED, content_of, retry_of
+from skuld_py.verbs.enqueueing import OWN, SHARED, content_of, retry_of, start_of
 from skuld_py.verbs.verb import Given
 
-_OWN = tuple(option.name for option in OWN if option.name not in ("payload", "called", "id"))
+_OWN = tuple(option.name for option in OWN if option.name not in ("payload", "called", "id", "delay_s"))
 _SHARED = tuple(option.name for option in SHARED)
 
 
@@ -40,10 +40,11 @@ async def _store(call: Call, shared: Given, tasks: Sequence[Given]) -> list[Task
     options = {name: shared[name] for name in _SHARED} | {"retry": retry_of(shared["retry"])}
     with naming(ids or [], is_repeatable=ids is None or tasks[0]["id"] is not None):
         if len(tasks) == 1:
-            own = {name: tasks[0][name] for name in _OWN}
+            own = {name: tasks[0][name] for name in _OWN} | {"not_before": start_of(tasks[0])}
             return [await call.client.enqueue(queue, content_of(tasks[0]), id=ids[0] if ids else None, **options,
                                               **own)]
         each: dict[str, Any] = {name: [task[name] for task in tasks] for name in _OWN}
+        each["not_before"] = [start_of(task) for task in tasks]
         return await call.client.enqueue_many(queue, [content_of(task) for task in tasks], ids=ids, **options,
                                               **each)
 

@@ -75,6 +75,8 @@ def _fields_of(option: Option) -> dict[str, Any]:
         return {"call": (_of[values.FunctionName | None, Absent, Field(description=f"{option.told}.")], None),
                 "args": (_of[list[Any], Field(description="Its arguments in order, any JSON.")], []),
                 "kwargs": (_of[dict[str, Any], Field(description="Its arguments by name.")], {})}
+    if option.kind is Plain.JSON:
+        return {option.name: (_of[Any, Field(description=option.told)], None)}
     if option.kind is Plain.BYTES:
         noun, is_wanted = option.told, option.default is REQUIRED
         text = f"{noun} as text" if noun else "As text"

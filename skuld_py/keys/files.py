@@ -114,6 +114,15 @@ def write_new(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
+def write_where_told(path: Path, text: str) -> None:
+    """The same for a place that somebody named: in a directory that is there, or a slip makes one, and the key is
+    lost in it."""
+    if not path.parent.is_dir():
+        raise Refused("key_unwritten", f"{path} cannot be written: there is no directory {path.parent}; make it"
+                      " first", file=str(path))
+    write_new(path, text)
+
+
 def read_cluster_key(path: Path) -> ClusterKey:
     """The cluster's key; ``Refused`` naming the file and what is wrong with it."""
     plain = _read(path, "cluster", ("zookeeper",), _BEFORE)

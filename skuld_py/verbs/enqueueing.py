@@ -14,6 +14,7 @@ from skuld_py.verbs.options import (
     CALLED,
     CONTENT_PAYLOAD,
     COPIES,
+    DELAY_S,
     DEP_WAIT,
     DEPS,
     EXPIRES,
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from skuld_py.client.options import Retry
     from skuld_py.verbs.verb import Given
 
-TASK_OPTIONS = (CONTENT_PAYLOAD, CALLED, PRIORITY, ID, NOT_BEFORE, EXPIRES, RETRY, KEY, UNIQUE, UNIQUE_WINDOW,
-                DEPS, ON_DEP_FAILURE, DEP_WAIT, HEADERS, COPIES)
+TASK_OPTIONS = (CONTENT_PAYLOAD, CALLED, PRIORITY, ID, NOT_BEFORE, DELAY_S, EXPIRES, RETRY, KEY, UNIQUE,
+                UNIQUE_WINDOW, DEPS, ON_DEP_FAILURE, DEP_WAIT, HEADERS, COPIES)
 EITHER = ("payload", "payload_base64", "call")
 OWN = tuple(option for option in TASK_OPTIONS if option.is_own)
 SHARED = tuple(option for option in TASK_OPTIONS if not option.is_own)
@@ -66,7 +67,14 @@ def _check_content(asked: Any) -> None:
         raise Refused("bad_payload", "payload: give one of payload, payload_base64 and call")
 
 
+def start_of(given: Given) -> Any:
+    """When the task may be claimed at the earliest: the time that was given, or seconds since 1970, or None."""
+    return given["not_before"] if given["delay_s"] is None else time.time() + given["delay_s"]
+
+
 def _check_times(asked: Any) -> None:
+    if asked.delay_s is not None and (asked.not_before_ms is not None or asked.id is not None):
+        raise Refused("bad_time", "delay_s: give not_before_ms alone for a task with an id, else one of the two")
     most_ms = time.time_ns() // 1_000_000 + YEARS_10_S * 1000
     for name in ("not_before_ms", "expires_ms"):
         if (getattr(asked, name) or 0) > most_ms:

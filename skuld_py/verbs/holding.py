@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from skuld_py.errors import Refused
 from skuld_py.verbs import documents as d
 from skuld_py.verbs.options import (
     CLAIM,
@@ -19,6 +20,7 @@ from skuld_py.verbs.options import (
     QUEUE,
     RESULT,
     RETRY_IN,
+    VALUE,
     WAIT,
     Many,
     Option,
@@ -43,7 +45,7 @@ FINAL = Option(
     help="No other attempt could succeed: the task is dead at once.",
     told="Whether no other attempt could succeed: then the task is dead at once.")
 CLAIM_NAME = Request("ClaimName", "A claim, by its task and its fencing token, with its proof.", (CLAIM,))
-COMPLETION = Request("Completion", "The end of a task, with what came of it.", (CLAIM, RESULT))
+COMPLETION = Request("Completion", "The end of a task, with what came of it.", (CLAIM, RESULT, VALUE))
 FAILED = Request("Failed", "An attempt that came to nothing, and why.", (CLAIM, ERROR))
 ENTRY = Request("Entry", "One entry of a log.",
                 (Option("data", Plain.BYTES, is_word=True, word="TEXT", told="The entry"),))
@@ -92,6 +94,13 @@ claim = by_hand(
             told="Who holds the tasks, for readers; gateway:TOKEN-NAME if left out."))),
     d.Claimed, "Hold tasks under a lease, best first; wait for one. Not to be sent again when its outcome is"
     " uncertain: a lease may be out that nobody holds, and lapses.", command="claim", is_repeatable=False)
+
+
+def _came_of(result: bytes, value: object) -> object:
+    """What came of a task; None for nothing."""
+    if result and value is not None:
+        raise Refused("bad_result", "value: give value or result, not both")
+    return result or None if value is None else value
 
 
 def _say_renewed(_: d.Renewed, given: Given) -> Said:
@@ -159,17 +168,18 @@ async def append(client: AsyncClient, claim: HeldClaim, seq: int, entries: Seque
 
 
 @verb("POST /v1/tasks/complete", Scope.WORK,
-      Request("Complete", "The end of one task, with what came of it.", (CLAIM, RESULT, COPIES)), d.Done,
+      Request("Complete", "The end of one task, with what came of it.", (CLAIM, RESULT, VALUE, COPIES)), d.Done,
       "Record that a task is done: from any of its claims, however late, and for good.", command="complete",
       says=lambda _, __: ("completed", {"is_completed": True}))
-async def complete(client: AsyncClient, claim: HeldClaim, result: bytes, w: int | None) -> d.Done:
+async def complete(client: AsyncClient, claim: HeldClaim, result: bytes, value: object, w: int | None) -> d.Done:
     """Record that the task ID is done, by the claim TOKEN. Counts even when the lease has ended.
 
     \b
-    Example:
+    Examples:
       skuld complete 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65
+      skuld complete 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65 --value '{"pages": 12}'
     """
-    await client.complete(claim, result or None, w=w)
+    await client.complete(claim, _came_of(result, value), w=w)
     return d.Done(count=1)
 
 
@@ -178,7 +188,7 @@ async def complete(client: AsyncClient, claim: HeldClaim, result: bytes, w: int 
       "Record that many tasks are done.")
 async def complete_many(client: AsyncClient, claims: Sequence[Given], w: int | None) -> d.Done:
     """End many."""
-    results = [each["result"] or None for each in claims]
+    results = [_came_of(each["result"], each["value"]) for each in claims]
     await client.complete_many([each["claim"] for each in claims], results, w=w)
     return d.Done(count=len(claims))
 

@@ -34,6 +34,7 @@ class Plain(Enum):
     TOKEN = auto()
     CLAIM = auto()  # a task's id, its claim's token and the proof
     CALL = auto()  # a function's name, its arguments in order and by name; functions are given the payload
+    JSON = auto()  # any value; what is typed is JSON where it is, else text
     BYTES = auto()  # over HTTP two fields, as text or as base64
     TIME = auto()  # over HTTP in ms since 1970; functions are given seconds, or a datetime
     PAST = auto()  # the same, in seconds
@@ -165,6 +166,10 @@ RETRY_IN = Option(
     help="When it may be claimed again.",
     told="When to try again; by the task's own policy if left out.")
 RESULT = Option("result", Plain.BYTES, b"", word="TEXT", shown="none", help="What came of it.")
+VALUE = Option(
+    "value", Plain.JSON, None, word="VALUE", shown="none",
+    help="The same as a value that readers get back: JSON where it is, else text.",
+    told="What came of it as a value, any JSON, that readers get back; a result is bytes to them. Not both.")
 COPIES = Option(
     "w", Whole(1, 9), None, shown="a majority", typed=Whole(1),
     help="Answer when this many nodes have it on disk.",
@@ -193,6 +198,11 @@ NOT_BEFORE = Option(
     "not_before", Plain.TIME, None, field="not_before_ms", shown="at once", is_own=True,
     help="When it may be claimed: from now, as 10m, or a time, as 2026-12-01T08:00+01:00.",
     told="Not to be claimed before.")
+DELAY_S = Option(
+    "delay_s", Seconds(0, YEARS_10_S), None, shown="none", is_own=True,
+    help="How long from now on nobody may claim it; --not-before says the same, or a time.",
+    told="Not to be claimed for so many seconds from now. With an id give not_before_ms, which is the same when it"
+         " is sent again.")
 EXPIRES = Option(
     "expires", Plain.TIME, None, field="expires_ms", shown="never", is_own=True,
     help="Nobody is to claim it any more then. With --id, give times, which are the same again.",

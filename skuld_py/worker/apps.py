@@ -42,6 +42,10 @@ def _load(module: str) -> None:
         if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
             raise Refused("bad_app", f"app: {module} needs {error.name}, which is not installed here",
                           module=module) from error
+        if module.endswith(".py"):
+            name = module.removesuffix(".py").replace("/", ".")
+            raise Refused("unknown_app", f"app: {module} is a file; name its module, {name}",
+                          module=module) from error
         raise Refused("unknown_app", f"app: there is no module {module}. Start the worker in the directory"
                       f" that holds it ({Path.cwd()} does not), install it, or put its place in PYTHONPATH",
                       module=module) from error

@@ -15,6 +15,7 @@ import attrs
 from skuld_py.calls.payloads import Call, decode_call
 from skuld_py.client.claims import Claim
 from skuld_py.errors import Refused
+from skuld_py.worker.kinds.allowed import check_allowed
 from skuld_py.worker.lease import Key
 from skuld_py.worker.registry import function_of, rebuilt, traits_of_function
 from skuld_py.worker.time_limit import limit_of
@@ -96,6 +97,7 @@ def _work_of(claim: Claim) -> Work | Refused:
     try:
         call = decode_call(claim.payload)
         function = function_of(call)
+        check_allowed(call.name)
         traits = traits_of_function(function)
         return Work(call, function, traits, limit_of(claim.headers, traits.timeout_s))
     except Refused as problem:

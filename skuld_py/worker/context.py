@@ -177,11 +177,12 @@ class TaskContext:
         """How often the task was claimed so far, this time included, and with claims that reached no worker."""
         return len(self._earlier()) + 1
 
-    @property
-    def attempt_said(self) -> str:
-        """``2/3``: the second of three attempts. Attempts that failed or lapsed count, since the task was last
-        revived. For lines of a log: where nothing is known yet, nothing is read, and it is ``?``."""
-        return "?" if self._task is None else f"{self._task.attempts + 1}/{self._task.retry.max_attempts}"
+    def attempt_said(self, is_first: bool) -> str:
+        """``attempt 2/3``: the second of three. Attempts that failed or lapsed count, since the task was last
+        revived. For lines of a log: what is not known yet is not read, but whether this is the first claim is."""
+        if self._task is None:
+            return "attempt 1" if is_first else "claimed before"
+        return f"attempt {self._task.attempts + 1}/{self._task.retry.max_attempts}"
 
     def results(self, *, missing_ok: bool = False) -> list[Any]:
         """What the tasks that this one waited for returned, in the order of their making; None for one without a

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import traceback
 
+from skuld_py.errors import Refused
+from skuld_py.worker.directives import Dead
+
 ERROR_CHARS_MAX = 600
 TRACE_CHARS_MAX = 8_000
 """Each takes up to four bytes: together less than an entry may have."""
 OURS = ("skuld_py.worker.run", "skuld_py.worker.spark_worker", "skuld_py.worker.middleware",
         "skuld_py.worker.injection", "skuld_py.worker.batches", "skuld_py.worker.kinds",
-        "skuld_py.worker.tracing", "skuld_py.worker.registry", "skuld_py.calls", "skuld_py.testing.running",
-        "contextlib")
+        "skuld_py.worker.tracing", "skuld_py.worker.registry", "skuld_py.worker.late_engine",
+        "skuld_py.worker.assignment", "skuld_py.calls", "skuld_py.testing.running", "contextlib")
 
 
 def said(error: BaseException) -> str:
@@ -39,8 +42,10 @@ def error_of(error: BaseException) -> bytes:
 
 
 def _traced(error: BaseException) -> str:
-    """The stack of the task's own code; ours, where there is no other."""
+    """The stack of the task's own code; ours, where there is no other and it is not we who say no."""
     every = list(traceback.walk_tb(error.__traceback__))
     theirs = [(frame, line) for frame, line in every if not frame.f_globals.get("__name__", "").startswith(OURS)]
+    if not theirs and isinstance(error, (Refused, Dead)):
+        return ""
     stack = traceback.StackSummary.extract(iter(theirs or every[-1:]))
     return "".join(stack.format())[-TRACE_CHARS_MAX:]

@@ -168,6 +168,11 @@ class Run:
         return f"{self.claim.id} {line}" if line else str(self.claim.id)
 
     @property
+    def attempt_said(self) -> str:
+        """Which attempt this is, in a line of the log."""
+        return self.context.attempt_said(self.claim.is_first)
+
+    @property
     def is_lost(self) -> bool:
         """Whether its claim is lost."""
         return self.fate is not None and self.fate.lot is Lot.LOST

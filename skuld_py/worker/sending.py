@@ -18,6 +18,7 @@ Invariant: ``send`` never blocks a running event loop, unless a client that bloc
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
@@ -83,11 +84,19 @@ def using(client: B) -> Iterator[B]:
         _used.remove(client)
 
 
+def _meant(option: str, known: type[Any]) -> str:
+    """What was probably meant by an option that there is not."""
+    if option in Retry.__annotations__:
+        return f"give retry=skuld_py.Retry({option}=...); "
+    near = difflib.get_close_matches(option, known.__annotations__, n=1)
+    return f"did you mean {near[0]}? " if near else ""
+
+
 def check_options(options: Mapping[str, object], known: type[Any] = Options) -> None:
     """Refuse options that ``enqueue`` does not have, and a queue that is no name."""
     for option in options:
         if option not in known.__annotations__:
-            raise Refused("bad_option", f"{option}: a task has no such option; there are"
+            raise Refused("bad_option", f"{option}: a task has no such option; {_meant(option, known)}there are"
                           f" {', '.join(known.__annotations__)}")
     if "queue" in options:
         names.check_name("queue", options["queue"])

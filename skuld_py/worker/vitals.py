@@ -24,11 +24,16 @@ import attrs
 
 ACKNOWLEDGED_S = 1.0
 OVERRUN_S = 15.0
-TIMEOUT = "timeout: it ran for longer than its function's timeout_s"
+TIMEOUT = "timeout: it ran for longer than its timeout_s"
 STOPPED = "Tt"
 """States of a process in /proc: stopped by a signal, or by a debugger."""
 
 K = TypeVar("K")
+
+
+def overran(timeout_s: float | None) -> str:
+    """That an attempt took longer than it may, and how long that is."""
+    return TIMEOUT if timeout_s is None else f"{TIMEOUT}, {timeout_s:g} s"
 
 
 @attrs.frozen

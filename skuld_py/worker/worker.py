@@ -59,7 +59,7 @@ from skuld_py.worker.run import Engine, Lot, Run
 from skuld_py.worker.scribe import Scribe
 from skuld_py.worker.shares import weights_of
 from skuld_py.worker.signals import signals_heard
-from skuld_py.worker.vitals import TIMEOUT
+from skuld_py.worker.vitals import overran
 
 SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
 LOOK_S = 1.0
@@ -166,7 +166,7 @@ class Worker:
             if run.context.deadline <= now:
                 self._lose(run, "its lease ended")
             elif run.limit_at <= now:
-                self._stop_run(run, Lot.FAILED, TIMEOUT)
+                self._stop_run(run, Lot.FAILED, overran(run.timeout_s))
         self._give_back_what_waits_too_long()
         if self._stop_at is not None and now >= self._stop_at:
             self._stop_at = now + STOP_S
@@ -304,8 +304,7 @@ class Worker:
         if run.needs_spark:
             self._heart.watch(run)
         alone = ", alone: it ran when Spark's JVM died" if run.deaths else ""
-        attempt = run.context.attempt_said
-        self._report(f"task {run.said} started, attempt {attempt}, token {run.claim.token}{alone}")
+        self._report(f"task {run.said} started, {run.attempt_said}, token {run.claim.token}{alone}")
         run.start()
 
     def _give_back_what_waits_too_long(self) -> None:
@@ -427,7 +426,9 @@ class Worker:
         if not isinstance(ending, Failed):
             ending = failed("the function raised ClaimLost although its claim is not lost")
         if run.batch is None:
-            self._report(f"task {run.said} failed after {run.age_s:.1f} s: {ending.words[:WORDS_CHARS_MAX]}")
+            final = " for good" if ending.is_final else ""
+            words = ending.words[:WORDS_CHARS_MAX]
+            self._report(f"task {run.said} failed{final} after {run.age_s:.1f} s: {words}")
         self._scribe.fail(run, ending.error, is_final=ending.is_final)
 
     def _write_releases(self, runs: Iterable[Run], reason: str) -> None:

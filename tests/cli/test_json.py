@@ -96,6 +96,17 @@ def test_a_checkpoint_is_set_beside_an_entry_and_numbered_like_it(monkeypatch: p
                      {"seq": 3, "w": None, "checkpoint": b"900", "number": 9}]
 
 
+def test_a_result_is_bytes_and_a_value_is_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+    monkeypatch.setattr("skuld_py.client.client.Client.complete", lambda _, __, what, **___: given.append(what))
+
+    for more in ([], ["--result", "7"], ["--value", '{"pages": [1, 2]}'], ["--value", "0"],
+                 ["--value", "12 pages"], ["--value", '"7"']):
+        assert skuld("complete", ID, "7", *more).exit_code == 0
+    assert given == [None, b"7", {"pages": [1, 2]}, 0, "12 pages", "7"]
+    assert "value or result, not both" in skuld("complete", ID, "7", "--value", "1", "--result", "1").stderr
+
+
 def test_what_a_claim_verb_did_is_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
     for verb in ("complete", "release"):
         monkeypatch.setattr(f"skuld_py.client.client.Client.{verb}", lambda *_, **__: None)

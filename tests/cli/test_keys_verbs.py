@@ -9,10 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skuld_py.cli.main import main
-from skuld_py.keys.files import ClusterKey, read_client_key, write_new
+from skuld_py.errors import Refused
+from skuld_py.keys.files import ClusterKey, read_client_key, read_cluster_key, write_new
 from skuld_py.keys.pair import fresh
 from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster, make_row
-from skuld_py.runtime.zookeeper import rosters
+from skuld_py.runtime.zookeeper import clusters, rosters
 
 KEY = ClusterKey("prod", fresh(), "skuld-prod:x")
 
@@ -54,6 +55,44 @@ def test_a_node_s_key_is_revoked_only_if_a_node_is_meant(kept: Kept, by: str) ->
     assert refused.exit_code == 1 and "h:1 is a node of cluster prod, and would end; with --node" in refused.stderr
     assert not kept.roster.revoked
     assert keys("revoke", getattr(node, by), "--node").exit_code == 0 and kept.roster.revoked == (node.key,)
+
+
+@pytest.mark.parametrize(("path", "told"), [
+    ("keys/", "'keys/' is a directory; name the file in it, as keys/NAME.key"),
+    ("kyes/shop.key", "there is no directory kyes; make it first"), (".", "is a directory")])
+def test_a_key_goes_to_a_directory_that_is_there(kept: Kept, path: str, told: str) -> None:
+    refused = keys("make", "new", "--role", "reader", "--to", path)
+
+    assert refused.exit_code in (1, 2) and told in refused.stderr
+    assert len(kept.roster.rows) == 2 and not Path("kyes").exists() and not Path("keys").exists()
+
+
+def test_a_cluster_is_created_with_the_keys_that_a_run_before_has_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rosters_made: list[Roster] = []
+
+    def create(*words: str, error: BaseException | None = None) -> Result:
+        def creating(*_: object, roster: Roster) -> None:
+            rosters_made.append(roster)
+            if error is not None:
+                raise error
+        monkeypatch.setattr(clusters, "create_cluster", creating)
+        asked = ["cluster", "create", "prod", "--secure", "--first-client", "me.key", *words]
+        return CliRunner().invoke(main, asked)
+
+    assert create(error=Refused("unreachable", "zookeeper: nobody")).exit_code == 1
+    assert not Path("prod.key").exists() and not Path("me.key").exists(), "what was refused leaves nothing"
+    create(error=SystemExit(137))
+    Path("me.key").rename("kept.key")
+    assert create("--first-client", "kept.key").exit_code == 0
+    died, made = rosters_made[1:]
+    assert died == made and made.cluster == (read_cluster_key(Path("prod.key")).pair.public,)
+
+    Path("prod.key").unlink()
+    assert "kept.key exists, and is not the first client's" in create("--first-client", "kept.key").stderr
+    assert not Path("prod.key").exists() and Path("kept.key").exists()
 
 
 def test_a_client_s_key_is_revoked_without_more_words(kept: Kept) -> None:

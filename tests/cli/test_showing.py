@@ -127,6 +127,15 @@ def test_what_became_of_a_claim() -> None:
     assert showing.fate_of(second, task(), 5_000) == "held, ends in 1 s"
 
 
+def test_a_claim_shows_one_line_of_its_error_and_a_dead_task_does_not_rest() -> None:
+    failed = attrs.evolve(task().claims[0], is_released=True, outcome="failed", until_ms=9,
+                          error=b"KeyError: 1\n  File x")
+    waits, dead = (attrs.evolve(task(), claims=(failed,), state=state) for state in ("waiting", "dead"))
+
+    assert showing.fate_of(failed, waits, 5_000).startswith("failed: KeyError: 1, rests until ")
+    assert showing.fate_of(failed, dead, 5_000) == "failed: KeyError: 1"
+
+
 # -- status --------------------------------------------------------------------------------------
 
 

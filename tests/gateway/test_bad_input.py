@@ -37,6 +37,9 @@ FIELDS: list[tuple[str, dict[str, Any], str]] = [
     *(("enqueue", {**ENQUEUE, name: value}, name) for name in ("not_before_ms", "expires_ms")
       for value in (0, -1, 1 << 53, 1 << 64, 4_000_000_000_000, 1.5, "2027-01-01", True, None, [])),
     ("enqueue", {**ENQUEUE, "not_before_ms": 7, "expires_ms": 7}, "expires_ms"),
+    *(("enqueue", {**ENQUEUE, "delay_s": value}, "delay_s") for value in (-1, "1", None, 1e308, True)),
+    ("enqueue", {**ENQUEUE, "delay_s": 1, "not_before_ms": 1 << 40}, "delay_s"),
+    ("enqueue", {**ENQUEUE, "delay_s": 1, "id": "0" * 32}, "delay_s"),
     *(("enqueue", {**ENQUEUE, "retry": value}, "retry") for value in (None, 3, [], "x")),
     *(("enqueue", {**ENQUEUE, "retry": {name: value}}, f"retry.{name}") for name, values in {
         "max_attempts": (0, 1_001, 1.0, "3", None, True), "backoff_s": (-0.1, 1 << 32, "1", None),
@@ -53,6 +56,7 @@ FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("fail_many", {"claims": [CLAIM, {**CLAIM, "error": 1}]}, "claims.1.error"),
     *(("snooze", {**CLAIM, "delay_s": value}, "delay_s") for value in (-1, "1", None, 1e308)),
     ("snooze", CLAIM, "delay_s"),
+    ("complete", {**CLAIM, "result": "x", "value": 1}, "value"),
     ("complete_many", {"claims": [{**CLAIM, "result": "x", "result_base64": ""}]}, "claims.0"),
     ("enqueue", {"queue": "bad-input"}, "payload"),
     *(("enqueue", {"queue": "bad-input", "call": value}, "call")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -79,6 +80,19 @@ def test_every_option_is_the_clients() -> None:
         "priority": 3, "w": 2, "not_before": 1.5, "expires": 2.5, "key": "k", "unique": None, "deps": [DEP],
         "on_dep_failure": "ignore", "dep_wait_s": 5.0, "unique_window_s": 60.0, "headers": {"a": "b"},
         "retry": Retry(max_attempts=3, jitter=0)})]
+
+
+def test_a_delay_is_a_time_from_now_for_each() -> None:
+    cluster = Cluster()
+
+    before = time.time()
+    enqueue(cluster, payload="x", delay_s=60)
+    enqueue_many(cluster, [{"payload": "1", "delay_s": 5}, {"payload": "2", "not_before_ms": 1_500},
+                           {"payload": "3"}])
+
+    (single, many), after = ([stored[3]["not_before"] for stored in cluster.stored]), time.time()
+    assert before + 60 <= single <= after + 60
+    assert before + 5 <= many[0] <= after + 5 and many[1:] == [1.5, None]
 
 
 def test_each_of_many_has_its_own_and_an_id_of_its_key() -> None:

@@ -214,11 +214,15 @@ def test_many_are_completed_at_once_and_again(anybody: Asker, queue: str) -> Non
     while len(held) < 10:
         held += anybody.post("claim", {"queue": queue, "n": 10, "wait_s": 10}).json["claims"]
     names = [name_of(claim) for claim in held]
+    names[0]["value"], names[1]["result"] = {"pages": [12, None]}, "12"
 
     answers = [anybody.post("complete_many", {"claims": names}) for _ in range(2)]
 
     assert [answer.json for answer in answers] == [{"count": 10}] * 2
     assert {claim["id"] for claim in held} == {*ids}
+    ends = anybody.post("results", {"ids": [name["id"] for name in names[:3]]}).json["ends"]
+    assert [(end["result_type"], end["value"]) for end in ends] == [
+        ("json", {"pages": [12, None]}), ("bytes", None), ("none", None)]
     row = next(row for row in anybody.get("/v1/queues").json["queues"] if row["queue"] == queue)
     assert row == {"queue": queue, **dict.fromkeys(STATES, 0), "completed": 10}
 

@@ -17,8 +17,20 @@ LEARNS = "tests/client/test_connection.py::"
 AWAITED, TOGETHER = "tests/client/test_async_client.py::", "tests/client/test_coalescing.py::"
 PURSUIT = "tests/client/test_pursuit.py::"
 SENDS = "tests/worker/test_sending.py::"
+DROPPED = "tests/client/test_dropping.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("a-dropped-client-hangs", "a client that nobody closed stops the thread that collects it, for ever",
+           "Connection._open",
+           "                self._dropped = dropping.watch(self, self._context, self._bell)\n", "", "A2", DROPPED +
+           "test_a_client_that_is_dropped_is_collected_with_all_that_it_had_open", seeds=0),
+    mutant("a-dropped-client-leaks", "a client that nobody closed leaves its pipe open when it is collected",
+           "dropping._close", "    close_pipe(pipe)\n", "    pass\n", "A2", DROPPED +
+           "test_a_client_that_is_dropped_is_collected_with_all_that_it_had_open", seeds=0),
+    mutant("a-dropped-awaited-client-hangs", "an awaited client that nobody closed stops who collects it",
+           "AsyncConnection._open",
+           "            self._dropped = dropping.watch(self, self._context)\n", "", "A2",
+           DROPPED + "test_so_is_one_for_asyncio_when_its_loop_is_over", seeds=0),
     mutant("granter-for-ever", "who granted claims is asked again and again, however busy it is", "pursuit.pursue",
            "        first = \"\"\n", "", "A2", "tests/client/test_pursuit.py::"
            "test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others", seeds=0),

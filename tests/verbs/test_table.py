@@ -87,10 +87,9 @@ def test_the_numbers_of_single_verbs_are_those_of_the_cluster() -> None:
 
 def test_each_of_many_tasks_has_for_itself_what_the_client_takes_as_lists() -> None:
     assert {option.name for option in enqueueing.OWN} == {
-        "id", "payload", "called", "not_before", "expires", "key", "unique", "deps"}
+        "id", "payload", "called", "not_before", "delay_s", "expires", "key", "unique", "deps"}
     assert {option.name for option in enqueueing.TASK_OPTIONS} - {"called"} | {"queue"} == {
-        *inspect.signature(Client.enqueue).parameters} - {"self", "client", "delay_s"}
-    # a span from now is what --not-before takes, and over HTTP a time is given: a request may come late
+        *inspect.signature(Client.enqueue).parameters} - {"self", "client"}
 
 
 def test_what_awaits_something_else_than_its_client_is_not_done_at_once() -> None:

@@ -69,20 +69,21 @@ def test_a_line_of_the_log_counts_attempts_not_claims() -> None:
             assert claim is not None
             here = TaskContext(claim.id, claim.token, "q", claim.deadline, client.get, client.results_of,
                                claim.clock)
-            assert here.attempt_said == "?", "nothing is read for a line"
+            assert here.attempt_said(True) == "attempt 1", "nothing is read for a line"
+            assert here.attempt_said(False) == "claimed before"
             here.know(client.get(task_id))
             ends.append(claim)
-            return here.attempt_said
+            return here.attempt_said(False)
 
         ends: list[Claim] = []
-        assert said() == "1/3"
+        assert said() == "attempt 1/3"
         client.fail(ends[-1])
-        assert said() == "2/3"
+        assert said() == "attempt 2/3"
         client.release(ends[-1])
-        assert said() == "2/3"
+        assert said() == "attempt 2/3"
         client.fail(ends[-1], final=True)
         client.retry(task_id)
-        assert said() == "1/3", "it began anew"
+        assert said() == "attempt 1/3", "it began anew"
 
 
 def test_a_task_is_not_over_before_what_it_spawned() -> None:

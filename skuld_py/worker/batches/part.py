@@ -36,7 +36,7 @@ from skuld_py.worker.endings import Ending, Failed, Returned, ended_by, ended_wi
 from skuld_py.worker.outcome import error_of, said
 from skuld_py.worker.registry import lookup, rebuilt, registered, traits_of_function
 from skuld_py.worker.traits import Traits
-from skuld_py.worker.vitals import TIMEOUT
+from skuld_py.worker.vitals import overran
 
 EXIT_S = 2.0
 TIMER_S_MAX = 10_000_000.0
@@ -118,7 +118,7 @@ def _ending(function: Callable[..., Any], traits: Traits, payload: bytes, timeou
             with _limited(timeout_s):
                 value = function(*call.args, **call.kwargs)
     except _TimedOut:
-        return failed(TIMEOUT)
+        return failed(overran(timeout_s))
     except BaseException as error:  # also SystemExit: an item does not end the part
         return ended_by(error, traits)
     return ended_with(value)

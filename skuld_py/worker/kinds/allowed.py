@@ -40,14 +40,28 @@ _now = [Allowed()]
 
 def allowed(kind: str) -> Allowed:
     """What is allowed, if tasks of this kind are; else ``Dead``."""
+    if reason := _reason_against(kind):
+        raise Dead(reason)
+    return _now[-1]
+
+
+def check_allowed(name: str) -> None:
+    """Refuse a call of a kind that is not allowed: before it starts, so that nobody can have Spark started who
+    may not use it."""
+    if name in (SQL, STREAM, SCRIPT) and (reason := _reason_against(name)):
+        raise Refused("kind_not_allowed", reason)
+
+
+def _reason_against(kind: str) -> str:
+    """Why tasks of this kind are not allowed; nothing if they are."""
     now = _now[-1]
     if kind == SCRIPT and now.scripts is None:
-        raise Dead(f"{kind}: this worker runs no scripts; start one with --scripts DIRECTORY, which holds them,"
-                   " and retry the task")
+        return (f"{kind}: this worker runs no scripts; start one with --scripts DIRECTORY, which holds them,"
+                " and retry the task")
     if kind != SCRIPT and kind not in now.kinds:
-        raise Dead(f"{kind}: this worker runs no such tasks; start one with --kinds {kind.removeprefix(PREFIX)},"
-                   " and retry the task")
-    return now
+        return (f"{kind}: this worker runs no such tasks; start one with --kinds {kind.removeprefix(PREFIX)},"
+                " and retry the task")
+    return ""
 
 
 @contextlib.contextmanager

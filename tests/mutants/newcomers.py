@@ -1,0 +1,61 @@
+"""Mutants of what somebody meets who is new: words of errors, and what verbs take and show."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+WORDS = "tests/cli/test_progress.py::test_an_entry_in_words"
+FATES = "tests/cli/test_showing.py::test_a_claim_shows_one_line_of_its_error_and_a_dead_task_does_not_rest"
+DELAYS = "tests/gateway/test_enqueueing.py::test_a_delay_is_a_time_from_now_for_each"
+VALUES = "tests/cli/test_json.py::test_a_result_is_bytes_and_a_value_is_what_it_says"
+NEW = "tests/cli/test_newcomers.py::"
+RESUMED = ("tests/cli/test_keys_verbs.py::"
+           "test_a_cluster_is_created_with_the_keys_that_a_run_before_has_written")
+FAILURES = "tests/worker/test_failure_words.py::"
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("raw-script-words", "what a script writes moves the cursor", "progress._script_said",
+           'harmless(f"{name}{left}: {text}")', 'f"{name}{left}: {text}"', "W8", WORDS, seeds=0),
+    mutant("dead-tasks-rest", "a dead task's last claim is said to rest", "showing.fate_of",
+           'task.state == "dead"', 'task.state == "resting"', "W8", FATES, seeds=0),
+    mutant("our-own-stack", "a call of nothing is told with a line of the worker's", "outcome._traced",
+           "if not theirs and isinstance(error, (Refused, Dead)):", "if False:", "W8",
+           FAILURES + "test_what_is_refused_before_a_function_runs_has_no_stack_of_ours", seeds=0),
+    mutant("nobodys-stack", "an error is told without where it was raised", "outcome._traced",
+           "if not theirs and isinstance(error, (Refused, Dead)):", "if True:", "W8",
+           FAILURES + "test_what_a_function_raises_has_the_stack_of_its_own_code", seeds=0),
+    mutant("spark-for-strangers", "a task of SQL starts Spark in a worker that runs none", "assignment._work_of",
+           "        check_allowed(call.name)\n", "", "W8",
+           FAILURES + "test_a_kind_that_is_not_allowed_is_refused_before_anything_starts", seeds=0),
+    mutant("delays-of-nothing", "a delay that is asked for over HTTP delays nothing", "enqueueing._store",
+           '            own = {name: tasks[0][name] for name in _OWN} | {"not_before": start_of(tasks[0])}\n',
+           "            own = {name: tasks[0][name] for name in _OWN}\n", "W8", DELAYS, seeds=0),
+    mutant("times-for-delays", "a task's own time is overwritten by no delay", "enqueueing.start_of",
+           'given["not_before"] if given["delay_s"] is None else time.time() + given["delay_s"]',
+           'time.time() + (given["delay_s"] or 0)', "W8", DELAYS, seeds=0),
+    mutant("values-as-nothing", "a value that a task is completed with is dropped", "holding._came_of",
+           "return result or None if value is None else value", "return result or None", "W8", VALUES, seeds=0),
+    mutant("two-results", "of a value and a result one is dropped in silence", "holding._came_of",
+           "    if result and value is not None:\n", "    if False:\n", "W8", VALUES, seeds=0),
+    mutant("wrong-for-ever", "a worker with a wrong option is started again and again", "LASTING_CODES",
+           '"unknown_app", "bad_kinds", "no_such_directory", ', '"unknown_app", ', "W8", NEW +
+           "test_a_service_does_not_start_again_by_itself_with_a_wrong_option", seeds=0),
+    mutant("dead-in-silence", "who asks for the result of a dead task is told nothing", "results.results",
+           'end.state in ("dead", "cancelled")', "False", "W8",
+           NEW + "test_of_a_task_without_a_result_it_is_said_why", seeds=0),
+    mutant("keys-to-a-slip", "a key is written to a directory that was made of a slip", "files.write_where_told",
+           "    if not path.parent.is_dir():\n", "    if False:\n", "W8",
+           "tests/cli/test_keys_verbs.py::test_a_key_goes_to_a_directory_that_is_there", seeds=0),
+    mutant("two-keys-for-a-cluster", "a cluster is created with another key than the file's", "create_secure",
+           "check_key_of(name, read_cluster_key(path)) if path.exists() else fresh_key(name)", "fresh_key(name)",
+           "W8", RESUMED, seeds=0),
+    mutant("anybodys-first-client", "another cluster's key is its first client's", "cluster_keys._first_client",
+           "    if (found.name, found.cluster) != (FIRST_CLIENT, key.pair.public):\n", "    if False:\n", "W8",
+           RESUMED, seeds=0),
+    mutant("slots-of-nobody", "dev takes slots for a worker that it does not start", "kinds_options.typed_kinds",
+           '("--slots", "slots")', '("--lots", "slots")', "W8",
+           NEW + "test_a_wrong_word_is_answered_with_what_was_meant[dev --slots 3---slots is for the worker]",
+           seeds=0),
+    mutant("whole-errors-in-a-cell", "each claim of a task shows the whole stack of its error", "showing.fate_of",
+           "claim.error.partition(NEW_LINE)[0]", "claim.error", "W8", FATES, seeds=0),
+)
