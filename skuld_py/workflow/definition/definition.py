@@ -133,12 +133,12 @@ class Definition:
     @cached_property
     def children(self) -> Mapping[str, tuple[str, ...]]:
         """Of each step those that its edges lead to, by name."""
-        return _neighbours(self.entries, self.edges)
+        return neighbours(self.entries, self.edges)
 
     @cached_property
     def parents(self) -> Mapping[str, tuple[str, ...]]:
         """Of each step those whose edges lead to it, by name."""
-        return _neighbours(self.entries, ((to, source) for source, to in self.edges))
+        return neighbours(self.entries, ((to, source) for source, to in self.edges))
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class Definition:
 
 def ordered(steps: Collection[str], edges: Sequence[Edge]) -> list[str]:
     """The steps, each behind its parents; those of a circle, and behind it, are left out."""
-    ahead, children = dict.fromkeys(steps, 0), _neighbours(steps, edges)
+    ahead, children = dict.fromkeys(steps, 0), neighbours(steps, edges)
     for _, to in edges:
         ahead[to] += 1
     ready = [step for step, count in ahead.items() if not count]
@@ -179,7 +179,8 @@ def ordered(steps: Collection[str], edges: Sequence[Edge]) -> list[str]:
     return found
 
 
-def _neighbours(steps: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple[str, ...]]:
+def neighbours(steps: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple[str, ...]]:
+    """Of each step the other ends of its edges, in their order."""
     found: dict[str, list[str]] = {step: [] for step in steps}
     for step, other in edges:
         found[step].append(other)
