@@ -47,6 +47,7 @@ _PUBLIC = {
     "read_reference": "skuld_py.output.reading",
     "sweep_output": "skuld_py.output.sweeping",
     "write_jdbc": "skuld_py.output.spark_jdbc",
+    "Workflow": "skuld_py.workflow.definition.builder",
     "SkuldError": "skuld_py.errors",
     "Refused": "skuld_py.errors",
     "Fenced": "skuld_py.errors",
@@ -55,7 +56,7 @@ _PUBLIC = {
 
 __all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Output", "OutputFile", "Reference",
            "Refused", "Retry", "Schedule", "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain",
-           "WorkerStatus", "__version__", "add_middleware", "call", "output_files", "read_output",
+           "WorkerStatus", "Workflow", "__version__", "add_middleware", "call", "output_files", "read_output",
            "read_reference", "register", "script", "sql", "stream", "sweep_output", "task", "using", "write_jdbc"]
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from skuld_py.worker.middleware import Middleware, add_middleware
     from skuld_py.worker.registry import task
     from skuld_py.worker.sending import using
+    from skuld_py.workflow.definition.builder import Workflow
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ the credentials that its workers have.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,6 +64,7 @@ PARTITIONS_MAX = 100_000
 PENDING_MAX = 1_000_000
 _LETTERS = "letters, digits, '_' and '-'"
 _DOTTED = "letters, digits, '.', '_' and '-'"
+_HEX = re.compile("[0-9a-f]{64}")
 _SECRETS = ("password", "user", "secret", "token")
 
 workflow_id = name(ID, _DOTTED, ID_CHARS_MAX)
@@ -179,11 +181,17 @@ def _outputs(table: Table) -> Outputs:
         return Outputs(table.take("workflow", workflow_id, ""))
     inner = Table(table.faults, table.entry, value, "workflow.")
     made = Outputs(inner.need("id", workflow_id, "", "name the workflow"), inner.take("step", step_name, ""),
-                   inner.take("routed", flag, False))
-    if made.routed and not made.step and "step" not in inner:
-        inner.fault("routed", "is true of no step", "name the step whose routed values are meant")
+                   inner.take("routed", flag, False), inner.take("content", _digest, ""))
+    if (made.routed or made.content) and not made.step and "step" not in inner:
+        inner.fault("step", "is missing", "name the step whose values are meant")
     inner.end()
     return made
+
+
+def _digest(value: Any) -> str:
+    if not isinstance(value, str) or not _HEX.fullmatch(value):
+        raise Wrong(f"{quoted(value)} is no digest", "leave it out; resuming writes it")
+    return value
 
 
 def _jdbc(table: Table) -> Jdbc:

@@ -13,13 +13,13 @@ told.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any, NoReturn
 
 from skuld_py.workflow.definition.catalog import entry_of, workflow_id
 from skuld_py.workflow.definition.definition import Condition, Definition, Edge, neighbours
-from skuld_py.workflow.definition.entries import Entry
+from skuld_py.workflow.definition.entries import Entry, Kind
 from skuld_py.workflow.definition.faults import BadWorkflow, Fault, Faults, meant, quoted
 from skuld_py.workflow.definition.fields import Table, choice, plain, whole
 from skuld_py.workflow.definition.names import CONDITIONS_MAX, EDGES_MAX, LIFECYCLES_MAX, STEPS_MAX, TEXT_BYTES_MAX
@@ -81,7 +81,8 @@ class _Reading:
         children = {step: tuple(sorted(to)) for step, to in neighbours(kinds, edges).items()}
         check_shape(self._faults, kinds, edges, self._cut)
         self._check_places(entries)
-        conditions = self._conditions(children)
+        inputs = [step for step, kind in kinds.items() if kind is Kind.INPUT]
+        conditions = self._conditions(children, inputs)
         lifecycles = tuple(lifecycle_of(each, children) for each in self._rows("lifecycles", LIFECYCLES_MAX))
         spreading = table.take("spreading", choice(Spreading), Spreading.BALANCED)
         percentage = table.take("percentage", whole(0, 100), 0)
@@ -158,12 +159,12 @@ class _Reading:
         tables = [Table(self._faults, f"{key}[{index}]", row) for index, row in enumerate(rows)]
         return [table for table, row in zip(tables, rows, strict=True) if isinstance(row, Mapping)]
 
-    def _conditions(self, children: Mapping[str, tuple[str, ...]]) -> list[Condition]:
+    def _conditions(self, children: Mapping[str, tuple[str, ...]], inputs: Collection[str]) -> list[Condition]:
         tables = self._rows("conditions", CONDITIONS_MAX)
         made = [condition_of(table, children) for table in tables]
         if not self._cut:
             check_conditions(self._faults, [(table.entry, each) for table, each in zip(tables, made, strict=True)],
-                             children)
+                             children, inputs)
         return made
 
     def _check_places(self, entries: Mapping[str, Entry | None]) -> None:

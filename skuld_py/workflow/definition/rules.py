@@ -65,7 +65,7 @@ def condition_of(table: Table, steps: Collection[str]) -> Condition:
     for missing in sorted(_unknown(made.when, parameters)):
         table.fault("when", f"{quoted(missing)} is none of its parameters",
                     meant(missing, (*parameters, *OF_PASSAGE)))
-    alone = _decides_alone(made)
+    alone = decides_alone(made)
     short = table.take("short_circuit", flag, bool(alone))
     if alone and not short:
         table.fault("short_circuit", f"is false, and it {alone}", "leave it out: such a condition decides alone")
@@ -110,10 +110,14 @@ def names_of(tree: Predicate) -> list[Named]:
 
 
 def check_conditions(faults: Faults, conditions: Sequence[tuple[str, Condition]],
-                     children: Mapping[str, Sequence[str]]) -> None:
+                     children: Mapping[str, Sequence[str]], inputs: Collection[str]) -> None:
     """Do they fit the edges, and stand in an order in which each of them counts? Each with its name in faults."""
     plain_before: set[tuple[str, bool]] = set()
     for entry, condition in conditions:
+        for key, is_said in (("exception", condition.exception), ("action", condition.retry)):
+            if is_said and condition.source in inputs:
+                faults.add(entry, key, f"{condition.source} is an input, which has no attempts", "leave it out: an"
+                           " input that fails goes on where it was")
         concerned = [step for step in children if is_about(condition, step, children[step])]
         if condition.source == ALL and not concerned and condition.to:
             faults.add(entry, "to", f"no step has edges to {listed(condition.to)}", "add these, or name others")
@@ -137,7 +141,7 @@ def is_about(condition: Condition, step: str, children: Sequence[str]) -> bool:
     return condition.source == step or (condition.source == ALL and all(to in children for to in condition.to))
 
 
-def _decides_alone(condition: Condition) -> str:
+def decides_alone(condition: Condition) -> str:
     """Why it does, in words; empty when it need not."""
     if condition.retry:
         return "tries again"

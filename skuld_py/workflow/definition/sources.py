@@ -45,11 +45,13 @@ class Offsets:
 @attrs.frozen
 class Outputs:
     """What a step of another workflow returned; of all its leaves, if no step is named. ``routed``: the values
-    that its conditions routed to each step, which go to the steps of the same names here."""
+    that its conditions routed to each step, which go to the steps of the same names here. ``content``: what was
+    taken over, as ``resuming`` knows it."""
 
     workflow: str
     step: str = ""
     routed: bool = False
+    content: str = ""
 
 
 @attrs.frozen

@@ -26,6 +26,7 @@ from skuld_py.workflow.definition.definition import (
 )
 from skuld_py.workflow.definition.entries import Entry, Kind, Target
 from skuld_py.workflow.definition.names import ALL, NONE
+from skuld_py.workflow.definition.rules import decides_alone
 from skuld_py.workflow.definition.sources import Files, Jdbc, Offsets, Outputs, Queue, Values
 from skuld_py.workflow.scheduling.demand import Spreading
 
@@ -85,7 +86,8 @@ def plain_of_condition(condition: Condition) -> dict[str, Any]:
     return made | _said({
         "when": "" if condition.when == ALWAYS else _predicate(condition.when),
         "parameters": condition.parameters, "exclude": [*condition.exclude], "exception": condition.exception,
-        "transform": condition.transform, "short_circuit": condition.short_circuit})
+        "transform": condition.transform,
+        "short_circuit": condition.short_circuit and not decides_alone(condition)})
 
 
 def _said(rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,10 +116,10 @@ def _source(entry: Entry) -> dict[str, Any]:
                 {**numbers, "credentials": jdbc.credentials, "options": jdbc.options})}
         case Offsets(adapter):
             return {"offsets": adapter}
-        case Outputs(workflow, "", False):
+        case Outputs(workflow, "", False, ""):
             return {"workflow": workflow}
-        case Outputs(workflow, step, routed):
-            return {"workflow": {"id": workflow} | _said({"step": step, "routed": routed})}
+        case Outputs(workflow, step, routed, content):
+            return {"workflow": {"id": workflow} | _said({"step": step, "routed": routed, "content": content})}
         case Queue(name):
             return {"queue": name}
         case Values(function):
