@@ -12,7 +12,6 @@ the credentials that its workers have.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from skuld_py.config import DEFAULT_LIMITS
@@ -96,7 +95,7 @@ def step_name(value: Any) -> str:
 def entry_of(faults: Faults, step: str, value: Any) -> Entry | None:
     """An entry; None when not even its kind can be read."""
     table = Table(faults, step, value)
-    if not isinstance(value, Mapping):
+    if not table.is_table:
         return None
     with table.noting(""):
         step_name(step)

@@ -36,7 +36,8 @@ class Table:
         self._prefix = prefix
         self._asked: set[str] = set()
         self._rows: Mapping[Any, Any] = value if isinstance(value, Mapping) else {}
-        if not isinstance(value, Mapping):
+        self.is_table = isinstance(value, Mapping)
+        if not self.is_table:
             self.fault(prefix.rstrip("."), f"{quoted(value)} is no table", "write its keys and values", whole=True)
 
     def __contains__(self, key: str) -> bool:
@@ -52,7 +53,7 @@ class Table:
 
     def need(self, key: str, reader: Reader[T], default: U, remedy: str) -> T | U:
         """The same for a key that must be there."""
-        if key not in self._rows:
+        if self.is_table and key not in self._rows:
             self.fault(key, "is missing", remedy)
         return self.take(key, reader, default)
 
@@ -181,7 +182,7 @@ def one_place(value: Any) -> str:
     """A place, not a pattern of many."""
     path = place(value)
     if _PATTERN.search(path):
-        raise Wrong(f"{quoted(path)} is a pattern", r"name one directory, without * ? [ ] { } and \ ")
+        raise Wrong(f"{quoted(path)} is a pattern", "name one directory; * ? [ ] { } and backslashes choose among several")
     return path.rstrip("/") or path
 
 

@@ -157,7 +157,7 @@ class _Reading:
                               else f"there are {len(rows)}", f"write a list of at most {most} tables")
             return []
         tables = [Table(self._faults, f"{key}[{index}]", row) for index, row in enumerate(rows)]
-        return [table for table, row in zip(tables, rows, strict=True) if isinstance(row, Mapping)]
+        return [table for table in tables if table.is_table]
 
     def _conditions(self, children: Mapping[str, tuple[str, ...]], inputs: Collection[str]) -> list[Condition]:
         tables = self._rows("conditions", CONDITIONS_MAX)

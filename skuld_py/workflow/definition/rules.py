@@ -171,6 +171,8 @@ def _targets(steps: Collection[str]) -> Any:
     many = one_or_several(_one_of(steps, ALL, NONE), STEPS_MAX)
 
     def read(value: Any) -> tuple[str, ...]:
+        if value == []:
+            raise Wrong("names no step", "write none if that is meant")
         to = many(value)
         if len(to) > 1 and not {ALL, NONE}.isdisjoint(to):
             raise Wrong("all and none go with no other step", "write only that, or only names of steps")

@@ -6,8 +6,8 @@
 The order is that of brackets: in, as the lifecycles stand; out, the other way round. So what one opens before a
 batch it closes when those behind it have closed theirs.
 
-Source: Onyx's lifecycles. There an exception that no lifecycle takes kills the job at once; here the step's attempts
-go first.
+Source: Onyx's lifecycles. There an exception that no lifecycle takes kills the job at once; here the step's
+attempts go first.
 """
 
 from __future__ import annotations

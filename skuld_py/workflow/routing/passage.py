@@ -61,8 +61,8 @@ class Verdict(Enum):
 
 @attrs.frozen
 class Routed:
-    """``emitted``: which values go to which steps, in order. ``failure``: with ``FAILED``, which one; a predicate's
-    own if that raised."""
+    """``emitted``: which values go to which steps, in order. ``failure``: with ``FAILED``, which one; that of a
+    predicate if it raised."""
 
     verdict: Verdict
     emitted: tuple[tuple[str, Any], ...] = ()
