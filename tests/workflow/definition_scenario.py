@@ -4,10 +4,11 @@
     words >> cuont
     ! edges[2]: 'cuont' is no step of the catalog; did you mean count?
 
-Each begins with the words that are counted: ``lines`` (an input), ``words`` (a function), ``count`` (an output), and
-the edges between them. ``a >> b`` is one more edge. ``words: most=3 tags=["x"]`` sets keys of an entry, as JSON or as
-a text; ``-`` takes a key away. ``condition`` and ``lifecycle`` are followed by one in JSON, ``set`` by keys of the
-whole, ``only`` by JSON that stands for everything. ``!`` are the faults, in order; without one it is right.
+Each begins with the words that are counted: ``lines`` (an input), ``words`` (a function), ``count`` (an output),
+and the edges between them. ``a >> b`` is one more edge. ``words: most=3 tags=["x"]`` sets keys of an entry, as
+JSON or as a text; ``-`` takes a key away. ``condition`` and ``lifecycle`` are followed by one in JSON, ``set`` by
+keys of the whole, ``only`` by JSON that stands for everything. ``!`` are the faults, in order; without one it is
+right.
 """
 
 from __future__ import annotations

@@ -182,7 +182,8 @@ def one_place(value: Any) -> str:
     """A place, not a pattern of many."""
     path = place(value)
     if _PATTERN.search(path):
-        raise Wrong(f"{quoted(path)} is a pattern", "name one directory; * ? [ ] { } and backslashes choose among several")
+        raise Wrong(f"{quoted(path)} is a pattern", "name one directory; * ? [ ] { } and backslashes"
+                    " choose among several")
     return path.rstrip("/") or path
 
 

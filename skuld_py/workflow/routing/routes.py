@@ -4,8 +4,8 @@
 
 The conditions that are about a step are looked at in their order, for each value by itself. One that applies adds
 the steps that it names; one that short-circuits is the last one. What no condition sends is not sent. A step
-without conditions that send anything sends all of its values to all of its children, but for what goes to none. The
-keys that a condition excludes are taken from a value on all of its ways.
+without conditions that send anything sends all of its values to all of its children, but for what goes to none.
+The keys that a condition excludes are taken from a value on all of its ways.
 
 A failure is a value, too, for conditions about exceptions; what they do not take is ``FAILED``.
 
