@@ -5,7 +5,8 @@
 What a step returned depends on the step and on everything before it, and where its values went on its
 conditions. Where all of that is the same in both definitions, and the old workflow finished the step, it is taken
 over: it does not run again. Those steps of which a later one needs the values become inputs that draw them from
-the old workflow; the others are left out, outputs among them: what they wrote is there.
+the old workflow. The others are left out, outputs among them: what they wrote is there. So is what only steps that
+are taken over need.
 
 How a step is run, on how many slots, for how long, how often, changes nothing of what it returns. Lifecycles are
 not compared either: they are about the worker.
@@ -25,6 +26,7 @@ import attrs
 from skuld_py.errors import Refused
 from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.entries import Entry, Kind
+from skuld_py.workflow.definition.names import ALL
 from skuld_py.workflow.definition.reading import read
 from skuld_py.workflow.definition.rules import is_about
 from skuld_py.workflow.definition.sources import Outputs
@@ -55,12 +57,7 @@ def taken_over(new: Definition, old: Definition, finished: Collection[str]) -> t
     """The steps that need not run again, in order: those that are the same in both, with all before them, and that
     the old workflow finished."""
     mine, theirs = contents(new), contents(old)
-    found: list[str] = []
-    for step in new.order:
-        is_same = step in finished and mine[step] == theirs.get(step)
-        if is_same and all(parent in found for parent in new.parents[step]):
-            found.append(step)
-    return tuple(found)
+    return tuple(step for step in new.order if step in finished and mine[step] == theirs.get(step))
 
 
 def resumed(new: Definition, old: Definition, finished: Collection[str]) -> Definition:
@@ -69,7 +66,7 @@ def resumed(new: Definition, old: Definition, finished: Collection[str]) -> Defi
         raise Refused("bad_workflow", f"id: {new.id} is the workflow that is to be resumed; give the new one a"
                       " name of its own", id=new.id)
     taken = {*taken_over(new, old, finished)}
-    left = [step for step in new.order if step not in taken]
+    left = _needed(new, taken)
     if not left:
         raise Refused("nothing_left", f"workflow {new.id} would do nothing: {old.id} has finished all of its"
                       " steps", id=new.id)
@@ -81,8 +78,17 @@ def resumed(new: Definition, old: Definition, finished: Collection[str]) -> Defi
         new, entries=entries, edges=tuple(edge for edge in new.edges if edge[1] in left),
         conditions=tuple(each for each in new.conditions
                          if any(is_about(each, step, new.children[step]) for step in left)),
-        lifecycles=tuple(each for each in new.lifecycles if each.step not in taken))
+        lifecycles=tuple(each for each in new.lifecycles if each.step in {*left, ALL}))
     return read(plain_of(made))
+
+
+def _needed(new: Definition, taken: Collection[str]) -> list[str]:
+    """The steps that run, in order: leaves, and what sends to a step that runs."""
+    found: list[str] = []
+    for step in reversed(new.order):
+        if step not in taken and (not new.children[step] or any(to in found for to in new.children[step])):
+            found.insert(0, step)
+    return found
 
 
 def _drawing(step: str, old: Definition, content: str) -> Entry:
