@@ -57,14 +57,22 @@ OLD = read(flow("old"))
     (lambda plain: plain.update(lifecycles=[], metadata={"a": 1}), ALL),
     (lambda plain: plain["catalog"]["report"].update(path="/other"), ("lines", "words", "count", "plot")),
 ], ids=["nothing", "a function", "an input", "parameters", "how it is run", "batches or not",
-        "a condition behind it", "a condition of the input", "an edge more", "lifecycles and metadata", "an output's place"])
+        "a condition behind it", "a condition of the input", "an edge more", "lifecycles and metadata",
+        "an output's place"])
 def test_what_is_the_same_with_all_before_it_is_taken_over(
         change: Callable[[dict[str, Any]], object], taken: tuple[str, ...]) -> None:
     assert {*taken_over(changed(change), OLD, ALL)} == {*taken}
 
 
 def test_only_what_was_finished_is_taken_over() -> None:
-    assert taken_over(changed(lambda plain: None), OLD, {"count", "lines"}) == ("lines", "count")
+    assert taken_over(changed(lambda plain: None), OLD, {"words", "lines"}) == ("lines", "words")
+
+
+def test_what_a_step_sends_to_that_runs_again_runs_again_itself() -> None:
+    new = changed(lambda plain: plain["catalog"]["plot"].update(path="/other"))
+
+    assert taken_over(new, OLD, {"lines", "count"}) == ("lines",)
+    assert resumed(new, OLD, {"lines", "count"}).order == ("lines", "words", "count", "plot", "report")
 
 
 def test_what_only_finished_steps_need_does_not_run_again() -> None:
@@ -133,6 +141,6 @@ def test_what_is_resumed_is_whole_and_runs_nothing_again(plain: dict[str, Any], 
     assert {*taken} <= finished
     working = {step for step in made.order if made.entries[step].kind is not Kind.INPUT}
     assert {*made.leaves} == {*old.leaves} - {*taken}
-    assert working.isdisjoint(taken)
+    assert working.isdisjoint(taken) and all(made.children[step] == old.children[step] for step in working)
     assert all(made.parents[step] == old.parents[step] for step in working)
     assert read(plain_of(made)) == made

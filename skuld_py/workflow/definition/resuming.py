@@ -55,9 +55,15 @@ def contents(definition: Definition) -> Mapping[str, str]:
 
 def taken_over(new: Definition, old: Definition, finished: Collection[str]) -> tuple[str, ...]:
     """The steps that need not run again, in order: those that are the same in both, with all before them, and that
-    the old workflow finished."""
+    the old workflow finished. Not one that is sent to by a step that runs: it would have values twice."""
     mine, theirs = contents(new), contents(old)
-    return tuple(step for step in new.order if step in finished and mine[step] == theirs.get(step))
+    taken = {step for step in new.order if step in finished and mine[step] == theirs.get(step)}
+    while True:
+        running = _needed(new, taken)
+        sent_to = {step for step in taken if any(parent in running for parent in new.parents[step])}
+        if not sent_to:
+            return tuple(step for step in new.order if step in taken)
+        taken -= sent_to
 
 
 def resumed(new: Definition, old: Definition, finished: Collection[str]) -> Definition:
