@@ -7,8 +7,8 @@
 
 ``s`` is a step behind an input, unless an entry in JSON says what else it is. ``returns`` and ``raises`` are
 outcomes in JSON, with ``attempt N``, ``last`` or ``given JSON`` before; ``=>`` what becomes of them: what goes
-where, ``nothing``, ``retry``, or ``failed`` with the words of the failure. ``judged`` instead of ``=>`` is what the
-lifecycles say. ``hooks MOMENT => names``.
+where, ``nothing``, ``retry``, or ``failed`` with the words of the failure. ``judged`` instead of ``=>`` is what
+the lifecycles say. ``hooks MOMENT => names``.
 
 The functions are those below. ``called NAME ...`` are those that were called by the last outcome, in order.
 """

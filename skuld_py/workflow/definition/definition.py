@@ -10,11 +10,11 @@ each step is reached from an input, and inputs have no parents and outputs no ch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -22,6 +22,7 @@ from skuld_py.workflow.definition.entries import Entry, Kind
 from skuld_py.workflow.definition.names import ALL, queue_of
 from skuld_py.workflow.scheduling.demand import Demand, Spreading
 
+T = TypeVar("T", bound=Hashable)
 Edge = tuple[str, str]
 
 
@@ -179,9 +180,9 @@ def ordered(steps: Collection[str], edges: Sequence[Edge]) -> list[str]:
     return found
 
 
-def neighbours(steps: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple[str, ...]]:
+def neighbours(steps: Iterable[T], edges: Iterable[tuple[T, T]]) -> dict[T, tuple[T, ...]]:
     """Of each step the other ends of its edges, in their order."""
-    found: dict[str, list[str]] = {step: [] for step in steps}
+    found: dict[T, list[T]] = {step: [] for step in steps}
     for step, other in edges:
         found[step].append(other)
     return {step: tuple(others) for step, others in found.items()}
