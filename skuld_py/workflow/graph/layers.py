@@ -53,7 +53,7 @@ def layout(definition: Definition) -> Layout:
     depth = depths(definition)
     ways = _ways(definition.edges, depth)
     columns: list[list[Place]] = [[] for _ in range(1 + max(depth.values()))]
-    at = {(step,): column for step, column in depth.items()}
+    at: dict[Place, int] = {(step,): column for step, column in depth.items()}
     for (source, _), way in ways.items():
         at |= {place: depth[source] + number for number, place in enumerate(way) if len(place) > 1}
     links = [(one, other) for way in ways.values() for one, other in pairwise(way)]

@@ -36,21 +36,15 @@ LINE_CHARS = 30
 STATES = ("waiting", "running", "done", "failed")
 """States that have a colour of their own; any other is shown without."""
 
-_LIGHT = {"ink": "#1c2733", "soft": "#5b6b7b", "line": "#8796a5", "paper": "#fff", "input": "#e3f1e7",
-          "function": "#e6eefb", "output": "#fbeede"}
-_DARK = {"ink": "#e8edf2", "soft": "#a9b6c3", "line": "#71808f", "paper": "#151b22", "input": "#1f3a2a",
-         "function": "#1e2f4d", "output": "#45321a"}
-_COLOURED = (
-    ".skuld .paper{{fill:{paper}}}.skuld text{{fill:{ink}}}.skuld .small{{fill:{soft}}}.skuld .box{{stroke:{line}}}"
-    ".skuld .edge{{stroke:{line}}}.skuld .head{{fill:{line}}}.skuld .input .box{{fill:{input}}}"
-    ".skuld .function .box{{fill:{function}}}.skuld .output .box{{fill:{output}}}")
-_STATES = (".skuld .running .box{stroke:#2f6fde;stroke-width:2}.skuld .done .box{stroke:#2e8b57;stroke-width:2}"
-           ".skuld .failed .box{stroke:#c8372d;stroke-width:2}.skuld .waiting .box{stroke-dasharray:3 3}")
-_STYLE = (".skuld{font-family:system-ui,sans-serif}.skuld text{font-size:13px}.skuld .small{font-size:11px}"
-          ".skuld .name{font-weight:600}.skuld .box{stroke-width:1.2}.skuld .edge{fill:none;stroke-width:1.4}"
-          ".skuld .dashed{stroke-dasharray:5 4}" + _COLOURED.format(**_LIGHT)
-          + f"@media (prefers-color-scheme:dark){{{_COLOURED.format(**_DARK)}}}" + _STATES)
-"""Written out for both schemes: most viewers other than browsers know no variables."""
+_INK, _SOFT, _LINE, _PAPER = "#1c2733", "#5b6b7b", "#8796a5", "#ffffff"
+_FILLS = {Kind.INPUT: "#e3f1e7", Kind.FUNCTION: "#e6eefb", Kind.OUTPUT: "#fbeede"}
+_STROKES = {"running": 'stroke="#2f6fde" stroke-width="2"', "done": 'stroke="#2e8b57" stroke-width="2"',
+            "failed": 'stroke="#c8372d" stroke-width="2"', "waiting": f'stroke="{_LINE}" stroke-dasharray="3 3"'}
+_DARK = (
+    "@media (prefers-color-scheme:dark){.skuld .paper{fill:#151b22}.skuld text{fill:#e8edf2}"
+    ".skuld .small{fill:#a9b6c3}.skuld .input .box{fill:#1f3a2a}.skuld .function .box{fill:#1e2f4d}"
+    ".skuld .output .box{fill:#45321a}}")
+"""Colours are attributes, which every viewer knows; browsers, which know schemes, change some of them by these."""
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
 _FURTHEST = 0xFFFD
 
@@ -66,7 +60,7 @@ def escaped(text: str) -> str:
 
 
 def _is_held(code: int) -> bool:
-    return code >= 0x20 and not 0xD800 <= code < 0xE000 and not _FURTHEST < code < 0x10000
+    return (code >= 0x20 or code == 0x0A) and not 0xD800 <= code < 0xE000 and not _FURTHEST < code < 0x10000
 
 
 @attrs.frozen
@@ -100,12 +94,12 @@ class _Picture:
         steps = len(boxes)
         title = f"workflow {self._definition.id}: {steps} step{'' if steps == 1 else 's'}"
         return "\n".join([
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="skuld" role="img" width="{_n(width)}"'
-            f' height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}">',
-            f"<title>{escaped(title)}</title>", f"<style>{_STYLE}</style>",
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="skuld" role="img" font-family="system-ui, sans-serif"'
+            f' font-size="13" width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}">',
+            f"<title>{escaped(title)}</title>", f"<style>{_DARK}</style>",
             f'<defs><marker id="{self._name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"'
-            ' orient="auto"><path class="head" d="M0 0L8 4L0 8z"/></marker></defs>',
-            f'<rect class="paper" width="{_n(width)}" height="{_n(height)}"/>',
+            f' orient="auto"><path fill="{_LINE}" d="M0 0L8 4L0 8z"/></marker></defs>',
+            f'<rect class="paper" fill="{_PAPER}" width="{_n(width)}" height="{_n(height)}"/>',
             *edges, *boxes, *legend, "</svg>", ""])
 
     def _columns(self) -> tuple[list[float], list[float]]:
@@ -132,11 +126,10 @@ class _Picture:
         entry, box = self._definition.entries[step], self._box((step,))
         name, below = self._texts(step)
         state = self._standings.get(step, Standing()).state
-        kinds = " ".join([entry.kind.value, *([state] if state in STATES else [])])
-        return (f'<g class="{kinds}"><title>{escaped(self._said(entry))}</title>'
-                f"{_shape(entry.kind, box)}"
-                f'<text class="name" x="{_n(box.left + 20)}" y="{_n(box.top + 19)}">{escaped(name)}</text>'
-                f'<text class="small" x="{_n(box.left + 20)}" y="{_n(box.top + 34)}">{escaped(below)}</text></g>')
+        return (f'<g class="{entry.kind.value}"><title>{escaped(self._said(entry))}</title>'
+                f"{_shape(entry.kind, box, state=state)}"
+                f'<text fill="{_INK}" font-weight="600" x="{_n(box.left + 20)}" y="{_n(box.top + 19)}">'
+                f"{escaped(name)}</text>{_small(box.left + 20, box.top + 34, below)}</g>")
 
     def _said(self, entry: Entry) -> str:
         lines = [f"{entry.name} ({entry.kind.value})", entry.doc, work_of(entry), run_of(entry),
@@ -157,46 +150,51 @@ class _Picture:
                 path += f"H{_n(other.left + other.width)}"
         when = self._dashed[edge]
         said = " → ".join(edge) + "".join(f"\n{each}" for each in when)
-        return (f'<path class="edge{" dashed" if when else ""}" marker-end="url(#{self._name})" d="{path}">'
-                f"<title>{escaped(said)}</title></path>")
+        return f'{_line(path, is_dashed=bool(when), end=self._name)}<title>{escaped(said)}</title></path>'
 
     def _legend(self, top: float) -> tuple[list[str], float, float]:
         """Its parts, how wide it is, and where it ends."""
+        signs = [(_in_group(kind, _shape(kind, _Box(0, 4, 28), 18)), kind.value) for kind in Kind]
+        signs.append((_line("M0 13h28") + "</path>", "all values"))
+        if any(self._dashed.values()):
+            signs.append((_line("M0 13h28", is_dashed=True) + "</path>", "under conditions"))
+        states = {each.state for each in self._standings.values()}
+        signs += [(_in_group(Kind.FUNCTION, _shape(Kind.FUNCTION, _Box(0, 4, 28), 18, state)), state)
+                  for state in STATES if state in states]
         made, left = [], float(MARGIN)
-        for kind in Kind:
-            box = _Box(left, top + 4, 28)
-            made.append(f'<g class="{kind.value}">{_shape(kind, box, 18)}</g>'
-                        f"{_small(left + 34, top + 17, kind.value)}")
-            left += 40 + len(kind.value) * CHAR_WIDTH + 14
-        lines = [("", "all values")] + [(" dashed", "under conditions")] * any(self._dashed.values())
-        for kind_of_line, words in lines:
-            made.append(f'<path class="edge{kind_of_line}" d="M{_n(left)} {_n(top + 13)}h28"/>'
-                        f"{_small(left + 34, top + 17, words)}")
-            left += 40 + len(words) * CHAR_WIDTH + 14
-        states = [state for state in STATES if any(each.state == state for each in self._standings.values())]
-        for state in states:
-            box = _Box(left, top + 4, 28)
-            made.append(f'<g class="function {state}">{_shape(Kind.FUNCTION, box, 18)}</g>'
-                        f"{_small(left + 34, top + 17, state)}")
-            left += 40 + len(state) * CHAR_WIDTH + 14
-        return [f'<g class="legend">{"".join(made)}</g>'], left, top + 30
+        for sign, words in signs:
+            made.append(f'<g transform="translate({_n(left)} {_n(top)})">{sign}{_small(34, 17, words)}</g>')
+            left += 54 + len(words) * CHAR_WIDTH
+        return made, left, top + 30
+
+
+def _in_group(kind: Kind, shape: str) -> str:
+    return f'<g class="{kind.value}">{shape}</g>'
+
+
+def _line(path: str, *, is_dashed: bool = False, end: str = "") -> str:
+    """The beginning of a line; what is said of it may follow."""
+    dashes, marker = ' stroke-dasharray="5 4"' * is_dashed, f' marker-end="url(#{end})"' if end else ""
+    return f'<path fill="none" stroke="{_LINE}" stroke-width="1.4"{dashes}{marker} d="{path}">'
 
 
 def _small(left: float, top: float, words: str) -> str:
-    return f'<text class="small" x="{_n(left)}" y="{_n(top)}">{escaped(words)}</text>'
+    return (f'<text class="small" fill="{_SOFT}" font-size="11" x="{_n(left)}" y="{_n(top)}">'
+            f"{escaped(words)}</text>")
 
 
-def _shape(kind: Kind, box: _Box, height: float = BOX_HEIGHT) -> str:
-    """An input begins with a point, an output ends in one; what is between is round."""
+def _shape(kind: Kind, box: _Box, height: float = BOX_HEIGHT, state: str = "") -> str:
+    """An input begins with a notch, an output ends in a point; what is between is round."""
+    colours = f'class="box" fill="{_FILLS[kind]}" ' + _STROKES.get(state, f'stroke="{_LINE}"')
     left, top, right, bottom = box.left, box.top, box.left + box.width, box.top + height
     middle, point = (top + bottom) / 2, height / 4
     if kind is Kind.FUNCTION:
-        return (f'<rect class="box" x="{_n(left)}" y="{_n(top)}" width="{_n(box.width)}" height="{_n(height)}"'
+        return (f'<rect {colours} x="{_n(left)}" y="{_n(top)}" width="{_n(box.width)}" height="{_n(height)}"'
                 f' rx="{_n(height / 5)}"/>')
     corners = ([(left, top), (right, top), (right, bottom), (left, bottom), (left + point, middle)]
                if kind is Kind.INPUT else
                [(left, top), (right - point, top), (right, middle), (right - point, bottom), (left, bottom)])
-    return f'<polygon class="box" points="{" ".join(f"{_n(x)},{_n(y)}" for x, y in corners)}"/>'
+    return f'<polygon {colours} points="{" ".join(f"{_n(x)},{_n(y)}" for x, y in corners)}"/>'
 
 
 def _n(value: float) -> str:
