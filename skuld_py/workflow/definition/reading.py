@@ -70,7 +70,7 @@ class _Reading:
             raise _bad(f"{quoted(value)} is no table", "write id, edges and catalog")
         self._faults = Faults()
         self._table = Table(self._faults, "", value)
-        self._cut: set[str] = set()
+        self._are_all = True
 
     def definition(self) -> Definition:
         table = self._table
@@ -79,7 +79,7 @@ class _Reading:
         edges = self._edges(entries)
         kinds = {step: None if entry is None else entry.kind for step, entry in entries.items()}
         children = {step: tuple(sorted(to)) for step, to in neighbours(kinds, edges).items()}
-        check_shape(self._faults, kinds, edges, self._cut)
+        check_shape(self._faults, kinds, edges, are_all=self._are_all)
         self._check_places(entries)
         inputs = [step for step, kind in kinds.items() if kind is Kind.INPUT]
         conditions = self._conditions(children, inputs)
@@ -115,7 +115,7 @@ class _Reading:
         if not isinstance(rows, list | tuple) or not rows:
             self._table.fault("edges", "is missing" if rows is None else f"{quoted(rows)} is no list of edges",
                               'write [["lines", "words"], ["words", "count"]]')
-            self._cut.update(steps)
+            self._are_all = False
             return []
         pairs: list[Edge] = []
         known: set[Edge] = set()
@@ -123,7 +123,7 @@ class _Reading:
             place = f"edges[{index}]"
             if not isinstance(row, list | tuple) or len(row) < 2:
                 self._faults.add(place, "", f"{quoted(row)} is no edge", 'write ["lines", "words"]')
-                self._cut.update(steps)
+                self._are_all = False
                 continue
             pairs += self._pairs(place, row, steps, known)
             if len(pairs) > EDGES_MAX:
@@ -138,7 +138,7 @@ class _Reading:
         found: list[Edge] = []
         for source, to in pairwise(row):
             if source in unknown or to in unknown:
-                self._cut.update(step for step in (source, to) if isinstance(step, str))
+                self._are_all = False
             elif source == to:
                 self._faults.add(place, "", f"{source} >> {to} leads to the step itself", "take it out")
             elif (source, to) in known:
@@ -162,7 +162,7 @@ class _Reading:
     def _conditions(self, children: Mapping[str, tuple[str, ...]], inputs: Collection[str]) -> list[Condition]:
         tables = self._rows("conditions", CONDITIONS_MAX)
         made = [condition_of(table, children) for table in tables]
-        if not self._cut:
+        if self._are_all:
             check_conditions(self._faults, [(table.entry, each) for table, each in zip(tables, made, strict=True)],
                              children, inputs)
         return made

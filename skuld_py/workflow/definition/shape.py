@@ -12,9 +12,9 @@ Shapes = Mapping[str, Kind | None]
 """Each step that has an entry, with its kind where that could be read."""
 
 
-def check_shape(faults: Faults, kinds: Shapes, edges: Sequence[Edge], cut: Collection[str] = ()) -> None:
-    """Note what is wrong with the graph. ``cut``: steps of edges that were wrong; what only these reach is not
-    told again."""
+def check_shape(faults: Faults, kinds: Shapes, edges: Sequence[Edge], *, are_all: bool = True) -> None:
+    """Note what is wrong with the graph. Unless these ``are_all`` edges, some having been wrong, it is not told
+    what no edge leads to."""
     children, parents = neighbours(kinds, edges), neighbours(kinds, ((to, source) for source, to in edges))
     for step, kind in kinds.items():
         if kind is Kind.INPUT and parents[step]:
@@ -23,11 +23,12 @@ def check_shape(faults: Faults, kinds: Shapes, edges: Sequence[Edge], cut: Colle
         if kind is Kind.OUTPUT and children[step]:
             faults.add(step, "kind", f"it is an output, and would send to {listed(sorted(children[step]))}",
                        "take that edge out, or make it a function")
-        if kind is Kind.INPUT and not children[step] and step not in cut:
+        if kind is Kind.INPUT and not children[step] and are_all:
             faults.add(step, "", "no edge leads from it, so nobody takes its values", "add an edge to a step, or"
                        " leave it out")
     circled = _circles(faults, kinds, edges, children)
-    _unreached(faults, kinds, children, parents, {*circled, *cut})
+    if are_all:
+        _unreached(faults, kinds, children, parents, circled)
 
 
 def _circles(faults: Faults, kinds: Shapes, edges: Sequence[Edge], children: Mapping[str, Sequence[str]]
