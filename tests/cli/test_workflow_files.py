@@ -43,7 +43,8 @@ other = 7
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    for name, text in {"census.toml": TOML, "census.json": JSON, "census_flows.py": MODULE, "census": JSON}.items():
+    files = {"census.toml": TOML, "census.json": JSON, "census_flows.py": MODULE, "census": JSON}
+    for name, text in files.items():
         (tmp_path / name).write_text(text)
     return tmp_path
 

@@ -148,7 +148,7 @@ class Definition:
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:
-        """Steps without children, in order: each is sealed once."""
+        """Leaf steps, those without children, in order: each is sealed once."""
         return tuple(step for step in self.order if not self.children[step])
 
     @cached_property
