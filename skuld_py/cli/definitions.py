@@ -10,15 +10,15 @@ import inspect
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from skuld_py.errors import Refused
-from skuld_py.workflow.definition.builder import Workflow
-from skuld_py.workflow.definition.definition import Definition
-from skuld_py.workflow.definition.faults import BadWorkflow, Fault
-from skuld_py.workflow.definition.reading import parse, read
+
+if TYPE_CHECKING:
+    from skuld_py.workflow.definition.definition import Definition
+    from skuld_py.workflow.definition.faults import BadWorkflow
 
 FILE_BYTES_MAX = 1 << 20
 """Of a file with its comments and spaces."""
@@ -44,6 +44,8 @@ def definition_of(file: str) -> Definition:
 
 def _parsed(data: bytes, *, is_toml: bool | None) -> Definition:
     """By the file's name; if that says nothing, JSON begins with a brace."""
+    from skuld_py.workflow.definition.reading import parse, read
+
     if len(data) > FILE_BYTES_MAX:
         raise _bad(f"has more than {FILE_BYTES_MAX} bytes", "put data elsewhere, and name the place")
     if not (data.lstrip()[:1] != b"{" if is_toml is None else is_toml):
@@ -57,6 +59,8 @@ def _parsed(data: bytes, *, is_toml: bool | None) -> Definition:
 
 def _imported(name: str) -> Definition:
     from skuld_py.worker.apps import load_apps
+    from skuld_py.workflow.definition.builder import Workflow
+    from skuld_py.workflow.definition.definition import Definition
 
     module, _, attribute = name.partition(":")
     load_apps([module], may_lack=True)
@@ -77,4 +81,6 @@ def _needs_nothing(function: Any) -> bool:
 
 
 def _bad(problem: str, remedy: str) -> BadWorkflow:
+    from skuld_py.workflow.definition.faults import BadWorkflow, Fault
+
     return BadWorkflow([Fault("", "definition", problem, remedy)])
