@@ -160,6 +160,18 @@ class Workflow:
         made = read(self._plain)
         return made if self._former is None else resumed(made, *self._former)
 
+    def __str__(self) -> str:
+        """The graph, drawn."""
+        from skuld_py.workflow.graph.rails import drawing
+
+        return drawing(self.definition())
+
+    def _repr_svg_(self) -> str:
+        """The graph as a notebook shows it."""
+        from skuld_py.workflow.graph.svg import svg
+
+        return svg(self.definition())
+
     def _add(self, name: str, kind: Kind, options: Mapping[str, Any]) -> StepHandle:
         if name in self._plain["catalog"]:
             raise Refused("bad_workflow", f"{name}: there is such a step already; give this one another name",

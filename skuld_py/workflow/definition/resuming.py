@@ -40,15 +40,16 @@ RUNNING = ("least", "most", "tags", "percentage", "flux", "timeout_s", "attempts
 def contents(definition: Definition) -> Mapping[str, str]:
     """Of each step the digest of what its values and their ways depend on."""
     found: dict[str, str] = {}
+    told = [(each, digest(json.dumps(plain_of_condition(each), sort_keys=True))) for each in definition.conditions]
     for step in definition.order:
         source = definition.entries[step].source
         if isinstance(source, Outputs) and source.content:
             found[step] = source.content
             continue
-        children = definition.children[step]
+        children = frozenset(definition.children[step])
+        conditions = [words for each, words in told if is_about(each, step, children)]
         rows = [step, _told(definition.entries[step]), [found[parent] for parent in definition.parents[step]],
-                children, [plain_of_condition(each) for each in definition.conditions
-                           if is_about(each, step, children)]]
+                definition.children[step], conditions]
         found[step] = digest(json.dumps(rows, sort_keys=True))
     return found
 

@@ -113,16 +113,17 @@ def check_conditions(faults: Faults, conditions: Sequence[tuple[str, Condition]]
                      children: Mapping[str, Sequence[str]], inputs: Collection[str]) -> None:
     """Do they fit the edges, and stand in an order in which each of them counts? Each with its name in faults."""
     plain_before: set[tuple[str, bool]] = set()
+    known = {step: frozenset(others) for step, others in children.items()}
     for entry, condition in conditions:
         for key, is_said in (("exception", condition.exception), ("action", condition.retry)):
             if is_said and condition.source in inputs:
                 faults.add(entry, key, f"{condition.source} is an input, which has no attempts", "leave it out: an"
                            " input that fails goes on where it was")
-        concerned = [step for step in children if is_about(condition, step, children[step])]
+        concerned = [step for step in children if is_about(condition, step, known[step])]
         if condition.source == ALL and not concerned and condition.to:
             faults.add(entry, "to", f"no step has edges to {listed(condition.to)}", "add these, or name others")
         for to in condition.to:
-            if condition.source in children and to not in children[condition.source]:
+            if condition.source in known and to not in known[condition.source]:
                 faults.add(entry, "to", f"no edge leads from {condition.source} to {to}",
                            f"add the edge {condition.source} >> {to}, or name another step")
         if condition.is_all and condition.source in children and not children[condition.source]:
@@ -136,7 +137,7 @@ def check_conditions(faults: Faults, conditions: Sequence[tuple[str, Condition]]
                 break
 
 
-def is_about(condition: Condition, step: str, children: Sequence[str]) -> bool:
+def is_about(condition: Condition, step: str, children: Collection[str]) -> bool:
     """Whether a condition is for a step: one of all steps is for those that have edges to all that it names."""
     return condition.source == step or (condition.source == ALL and all(to in children for to in condition.to))
 
@@ -160,7 +161,7 @@ def _unknown(tree: Predicate, parameters: Mapping[str, Any]) -> set[str]:
 
 def _one_of(steps: Collection[str], *words: str) -> Any:
     def read(value: Any) -> str:
-        if not isinstance(value, str) or value not in {*steps, *words}:
+        if not isinstance(value, str) or (value not in steps and value not in words):
             raise Wrong(f"{quoted(value)} is no step", meant(str(value), (*steps, *words)))
         return value
     return read

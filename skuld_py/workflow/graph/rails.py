@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from skuld_py.workflow.definition.definition import Definition
+from skuld_py.workflow.definition.definition import Definition, Edge
 from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.graph.layers import depths
 from skuld_py.workflow.graph.words import (
     Standings,
-    conditions_of_edge,
+    conditions_of_edges,
     run_of,
     words_of_condition,
     words_of_lifecycle,
@@ -60,7 +60,7 @@ def drawing(definition: Definition, standings: Standings | None = None, *, is_as
         said = map(words_of_lifecycle, definition.lifecycles)
         parts += ["", "lifecycles", *columns([(f"  {step}", what) for step, what in said])]
     parts += ["", "  ".join(f"{sign} {kind.value}" for kind, sign in SYMBOLS.items()) + "  │ all values"
-              + "  ╎ under conditions" * any(_dashed_edges(definition).values())]
+              + "  ╎ under conditions" * any(conditions_of_edges(definition).values())]
     text = "\n".join(parts) + "\n"
     return text.translate(_ASCII) if is_ascii else text
 
@@ -91,7 +91,7 @@ def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def lines(definition: Definition) -> list[Line]:
     """The lines of the graph: those of steps in their order, and those between where rails branch."""
-    dashed = _dashed_edges(definition)
+    dashed = conditions_of_edges(definition)
     rails: list[_Rail | None] = []
     made = []
     depth = depths(definition)
@@ -112,10 +112,6 @@ def lines(definition: Definition) -> list[Line]:
     return made
 
 
-def _dashed_edges(definition: Definition) -> Mapping[tuple[str, str], bool]:
-    return {(source, to): bool(conditions_of_edge(definition, source, to)) for source, to in definition.edges}
-
-
 def _free(rails: list[_Rail | None], first: int) -> int:
     """The nearest free place, from one on; a new one at the end, if there is none."""
     for at in range(first, len(rails)):
@@ -126,11 +122,11 @@ def _free(rails: list[_Rail | None], first: int) -> int:
 
 
 def _lead_on(rails: list[_Rail | None], at: int, step: str, children: Sequence[str],
-             dashed: Mapping[tuple[str, str], bool]) -> list[int]:
+             dashed: Mapping[Edge, Sequence[str]]) -> list[int]:
     """Rails to the children of a step that stands at a place: those that there are, or new ones. Their places."""
     ends = []
     for child in children:
-        is_dashed = dashed[step, child]
+        is_dashed = bool(dashed[step, child])
         known = next((here for here, rail in enumerate(rails) if rail is not None and rail.to == child), None)
         if known is None:
             known = _free(rails, at)

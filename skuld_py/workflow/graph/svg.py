@@ -22,7 +22,7 @@ from skuld_py.workflow.graph.layers import Layout, Place, layout
 from skuld_py.workflow.graph.words import (
     Standing,
     Standings,
-    conditions_of_edge,
+    conditions_of_edges,
     run_of,
     shortened,
     words_of_condition,
@@ -82,8 +82,7 @@ class _Picture:
         self._numbers = {place: number for number, column in enumerate(self._layout.columns) for place in column}
         self._lefts, self._widths = self._columns()
         self._name = f"skuld-{digest_of(definition)[:8]}"
-        self._dashed: Mapping[Edge, Sequence[str]] = {
-            edge: conditions_of_edge(definition, *edge) for edge in definition.edges}
+        self._dashed: Mapping[Edge, Sequence[str]] = conditions_of_edges(definition)
 
     def text(self) -> str:
         edges = [self._edge(edge) for edge in self._definition.edges]

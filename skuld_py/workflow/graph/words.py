@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -12,6 +12,7 @@ from skuld_py.workflow.definition.definition import (
     Combined,
     Condition,
     Definition,
+    Edge,
     Lifecycle,
     Operator,
     Policy,
@@ -24,6 +25,7 @@ from skuld_py.workflow.definition.sources import Files, Jdbc, Offsets, Outputs, 
 from skuld_py.workflow.scheduling.demand import UNBOUNDED, Flux
 
 CHARS_MAX = 60
+SHOWN_MAX = 5
 
 
 @attrs.frozen
@@ -90,21 +92,32 @@ def words_of_lifecycle(lifecycle: Lifecycle) -> tuple[str, str]:
     return lifecycle.step, shortened("; ".join(said), 3 * CHARS_MAX)
 
 
-def conditions_of_edge(definition: Definition, source: str, to: str) -> list[str]:
-    """When values go along an edge; empty when all do."""
-    about = [each for each in definition.conditions if not each.exception and (each.to or each.is_all)
-             and is_about(each, source, definition.children[source])]
-    failing = [each for each in definition.conditions if each.exception
-               and is_about(each, source, definition.children[source]) and (each.is_all or to in each.to)]
+def conditions_of_edges(definition: Definition) -> dict[Edge, list[str]]:
+    """Of each edge when values go along it: nothing where all do, ``SHOWN_MAX`` conditions at most."""
+    found: dict[Edge, list[str]] = {}
+    for source, children in definition.children.items():
+        known = frozenset(children)
+        about = [each for each in definition.conditions
+                 if (each.to or each.is_all) and is_about(each, source, known)]
+        for to in children:
+            found[source, to] = _when(about, to)
+    return found
+
+
+def _when(about: Sequence[Condition], to: str) -> list[str]:
+    """When values go to a step, by the conditions that send anything."""
+    leading = [each for each in about if each.is_all or to in each.to]
     for each in about:
+        if each.exception:
+            continue
         if each.when == ALWAYS and (each.is_all or to in each.to):
             return []
         if each.short_circuit:
             break
-    if not about:
+    if all(each.exception for each in about):
         return []
-    leading = [each for each in about if each.is_all or to in each.to]
-    return [words_of_condition(each)[2] for each in (*leading, *failing)] or ["never"]
+    more = [f"and {len(leading) - SHOWN_MAX} more"] * (len(leading) > SHOWN_MAX)
+    return [words_of_condition(each)[2] for each in leading[:SHOWN_MAX]] + more or ["never"]
 
 
 def shortened(text: str, most: int = CHARS_MAX) -> str:
