@@ -5,6 +5,7 @@ events); ``partition`` (one partition: data, copies, elections); ``cluster`` (th
 ``node`` (one process as one machine, ``Node.step(now_ms, event)``); ``wire`` (bytes and messages); ``runtime``
 (the loop and its adapters: ZeroMQ, LMDB, ZooKeeper); ``calls`` (what tasks and results hold). Users import
 ``client`` and ``worker`` through this module.
+``workflow`` is what workflows are, as values, and which slots run their steps.
 ``output`` is what tasks write and when it is visible. ``datasource`` is the queue as Spark's tables and streams.
 ``verbs`` are what a client can do, told once for ``gateway`` (HTTP) and ``cli``; ``archive`` keeps ended tasks.
 ``embedded`` runs Java and ZooKeeper on one machine, for ``demo`` and others. ``simulation`` runs whole clusters in

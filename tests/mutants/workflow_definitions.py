@@ -88,7 +88,7 @@ _DEFINITIONS: tuple[Mutant, ...] = (
              "if size > TEXT_BYTES_MAX:", "if False:"),
     _seen_by(TEXTS + "test_steps_are_bounded", "steps-without-bound", "there are any number of steps",
              "definition.reading._Reading._entries", "if len(catalog) > STEPS_MAX:", "if False:"),
-    _seen_by(TEXTS + "test_a_definition_is_read_again_from_its_text", "edges-as-written",
+    _seen_by(TEXTS + "test_the_order_in_which_it_is_written_is_no_part_of_it", "edges-as-written",
              "the order of edges is a part of the digest", "definition.reading._Reading.definition",
              "tuple(sorted(edges))", "tuple(edges)"),
     _seen_by(TEXTS + "test_what_is_as_it_is_anyway_is_not_written", "defaults-written",

@@ -11,6 +11,8 @@ from skuld_py.errors import Refused
 from skuld_py.workflow.definition.builder import name_of
 from skuld_py.workflow.definition.faults import BadWorkflow
 from skuld_py.workflow.definition.reading import read
+from skuld_py.workflow.graph.rails import drawing
+from skuld_py.workflow.graph.svg import svg
 
 
 @skuld_py.task(name="census-words")
@@ -105,3 +107,10 @@ def test_parameters_are_as_they_are() -> None:
     flow.input("lines", files="/data") >> flow.step("words", words, parameters=values)
 
     assert flow.definition().entries["words"].parameters == values
+
+
+def test_it_is_shown_as_its_graph() -> None:
+    flow = census()
+
+    assert str(flow) == drawing(flow.definition())
+    assert flow._repr_svg_() == svg(flow.definition())
