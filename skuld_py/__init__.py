@@ -5,6 +5,7 @@ events); ``partition`` (one partition: data, copies, elections); ``cluster`` (th
 ``node`` (one process as one machine, ``Node.step(now_ms, event)``); ``wire`` (bytes and messages); ``runtime``
 (the loop and its adapters: ZeroMQ, LMDB, ZooKeeper); ``calls`` (what tasks and results hold). Users import
 ``client`` and ``worker`` through this module.
+``workflow`` is what workflows are, as values, and which slots run their steps.
 ``output`` is what tasks write and when it is visible. ``datasource`` is the queue as Spark's tables and streams.
 ``verbs`` are what a client can do, told once for ``gateway`` (HTTP) and ``cli``; ``archive`` keeps ended tasks.
 ``embedded`` runs Java and ZooKeeper on one machine, for ``demo`` and others. ``simulation`` runs whole clusters in
@@ -47,6 +48,7 @@ _PUBLIC = {
     "read_reference": "skuld_py.output.reading",
     "sweep_output": "skuld_py.output.sweeping",
     "write_jdbc": "skuld_py.output.spark_jdbc",
+    "Workflow": "skuld_py.workflow.definition.builder",
     "SkuldError": "skuld_py.errors",
     "Refused": "skuld_py.errors",
     "Fenced": "skuld_py.errors",
@@ -55,7 +57,7 @@ _PUBLIC = {
 
 __all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Output", "OutputFile", "Reference",
            "Refused", "Retry", "Schedule", "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain",
-           "WorkerStatus", "__version__", "add_middleware", "call", "output_files", "read_output",
+           "WorkerStatus", "Workflow", "__version__", "add_middleware", "call", "output_files", "read_output",
            "read_reference", "register", "script", "sql", "stream", "sweep_output", "task", "using", "write_jdbc"]
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from skuld_py.worker.middleware import Middleware, add_middleware
     from skuld_py.worker.registry import task
     from skuld_py.worker.sending import using
+    from skuld_py.workflow.definition.builder import Workflow
 
 
 def __getattr__(name: str) -> Any:

@@ -47,6 +47,9 @@ _VERBS = {
         "worker": "worker:worker",
         "workers": "workers:workers",
     },
+    "Workflows": {
+        "workflow": "workflow:workflow",
+    },
     "Archive": {
         "archive": "archive:archive",
         "history": "history:history",

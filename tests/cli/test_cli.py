@@ -30,18 +30,20 @@ ID = "0" * 32
 TOKEN = str(1 << 32)
 OF_TASKS = [verb.command for verb in table.VERBS if verb.command]
 VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", "drain", "status", "top",
-         "members", "ring", *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker", "archive",
-         "history", "gateway", "token", "manual", "config", "completion")
+         "members", "ring", *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker",
+         "workflow", "archive", "history", "gateway", "token", "manual", "config", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
               "cluster proofs", "cluster rotate", "cluster rules", "cluster secure")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")
 OF_CONFIG = ("config show",)
+OF_WORKFLOW = ("workflow check", "workflow graph")
 OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)
-GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "config": OF_CONFIG}
+GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "config": OF_CONFIG,
+          "workflow": OF_WORKFLOW}
 IN_TIME_S = 4.5
 """Less than the five seconds without --timeout; on a busy machine what is only CPU takes seconds, too."""
 EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_KEYS, *OF_SCHEDULE,
-              *OF_CONFIG)
+              *OF_CONFIG, *OF_WORKFLOW)
 
 
 def skuld(*arguments: str, typed: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:

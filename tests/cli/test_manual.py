@@ -70,7 +70,8 @@ def test_topics_are_completed() -> None:
     ran = subprocess.run([sys.executable, "-c", "from skuld_py.cli.main import main; main(prog_name='skuld')"],
                          cwd=TOP, capture_output=True, text=True, env=environment, check=True)
 
-    assert [line.partition(",")[2] for line in ran.stdout.splitlines()] == ["workers", "wire", "words"]
+    offered = [line.partition(",")[2] for line in ran.stdout.splitlines()]
+    assert offered == ["workers", "workflows", "wire", "words"]
 
 
 def test_there_is_a_pager_on_a_terminal_and_only_there() -> None:

@@ -8,6 +8,7 @@ that speak with nodes only are typed, too, one after another.
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
@@ -22,9 +23,11 @@ from manual.written import Block
 from skuld_py.cli.main import main
 from skuld_py.testing import AsyncMemoryClient, MemoryClient, MemoryCluster
 from skuld_py.worker import middleware, outgoing, registry
+from skuld_py.workflow.definition.reading import read
 
 PROGRAMS = written.blocks("python")
 PAGES = sorted({block.page for block in PROGRAMS})
+WITHOUT_TASKS = ("workflows.md",)
 ASKING = {"enqueue", "list", "results", "log", "schedule", "limit", "limits", "unlimit", "pause", "resume"}
 """Verbs that ask nodes and nothing else."""
 
@@ -83,10 +86,23 @@ def test_the_programs_of_a_page_run(page: str, cluster: MemoryCluster, monkeypat
         if block.page == page:
             run(block, names, monkeypatch)
 
-    queues = {value.task_options["queue"] for value in names.values() if hasattr(value, "task_options")}
+    queues = {value.task_options["queue"] for value in names.values()
+              if "queue" in getattr(value, "task_options", ())}
     with cluster.client() as client, skuld_py.using(client):
         ran = client.run_until_empty(*sorted(queues), spark=Spark())
-    assert bool(ran) == bool(queues) and all(each.error is None for each in ran)
+    assert (bool(ran) == bool(queues) or page in WITHOUT_TASKS) and all(each.error is None for each in ran)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_workflow_is_the_same_in_both_of_its_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {}
+    for block in PROGRAMS:
+        if block.page == "workflows.md":
+            run(block, names, monkeypatch)
+    [text] = [block.text for block in written.blocks("toml") if block.page == "workflows.md"]
+
+    assert names["census"].definition() == read(tomllib.loads(text))
+    assert names["again"].definition().inputs == ("lines",)
 
 
 def test_the_programs_are_many() -> None:

@@ -44,7 +44,19 @@ def test_what_is_said_in_passing_exists(page: str) -> None:
     assert [said for said in SAID[page] if commands.wrong_mention(written.words_of(said)[1:])] == []
 
 
-@pytest.mark.parametrize("block", written.blocks("toml"), ids=[block.page for block in written.blocks("toml")])
+DEFINITIONS = [block for block in written.blocks("toml") if block.text.startswith("id = ")]
+SETTINGS = [block for block in written.blocks("toml") if block not in DEFINITIONS]
+
+
+@pytest.mark.parametrize("block", DEFINITIONS, ids=[block.page for block in DEFINITIONS])
+def test_each_definition_of_a_workflow_is_whole(block: Block) -> None:
+    Path("flow.toml").write_text(block.text)
+
+    checked = CliRunner().invoke(main, ["workflow", "check", "flow.toml"], prog_name="skuld")
+    assert checked.exit_code == 0, checked.output
+
+
+@pytest.mark.parametrize("block", SETTINGS, ids=[block.page for block in SETTINGS])
 def test_each_configuration_file_is_one_that_verbs_take(block: Block) -> None:
     Path("skuld.toml").write_text(block.text)
 

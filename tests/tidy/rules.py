@@ -101,7 +101,7 @@ PURE_ROOMS = frozenset({"crdt", "model", "partition", "workflow", "cluster", "no
 _LANGUAGE = frozenset(
     {"__future__", "collections", "contextlib", "dataclasses", "enum", "functools", "types", "typing"}
 )
-_ALGORITHMS = frozenset({"bisect", "heapq", "itertools", "math", "operator", "re"})
+_ALGORITHMS = frozenset({"bisect", "difflib", "heapq", "itertools", "math", "operator", "re"})
 _BYTES = frozenset({"array", "base64", "binascii", "hashlib", "hmac", "json", "struct", "zlib"})
 _LIBRARIES = frozenset({"attr", "attrs", "sortedcontainers", "typing_extensions", "uhashring", "xxhash"})
 PURE_MODULES = _LANGUAGE | _ALGORITHMS | _BYTES | _LIBRARIES

@@ -1,0 +1,111 @@
+"""A new workflow from an old one's finished steps.
+
+    fresh = resumed(changed, old, finished={"lines", "words"})
+
+What a step returned depends on the step and on everything before it, and where its values went on its
+conditions. Where all of that is the same in both definitions, and the old workflow finished the step, it is taken
+over: it does not run again. Those steps of which a later one needs the values become inputs that draw them from
+the old workflow. The others are left out, outputs among them: what they wrote is there. So is what only steps that
+are taken over need.
+
+How a step is run, on how many slots, for how long, how often, changes nothing of what it returns. Lifecycles are
+not compared either: they are about the worker.
+
+Rejected: to compare names only, as Onyx's resume points do. A changed function would go on from what the former
+one made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import attrs
+
+from skuld_py.errors import Refused
+from skuld_py.workflow.definition.definition import Definition
+from skuld_py.workflow.definition.entries import Entry, Kind
+from skuld_py.workflow.definition.names import ALL
+from skuld_py.workflow.definition.reading import read
+from skuld_py.workflow.definition.rules import is_about
+from skuld_py.workflow.definition.sources import Outputs
+from skuld_py.workflow.definition.writing import digest, plain_of, plain_of_condition, plain_of_entry
+
+RUNNING = ("least", "most", "tags", "percentage", "flux", "timeout_s", "attempts", "max_pending", "root_timeout_s",
+           "doc")
+"""Keys of an entry that say how it is run."""
+
+
+def contents(definition: Definition) -> Mapping[str, str]:
+    """Of each step the digest of what its values and their ways depend on."""
+    found: dict[str, str] = {}
+    told = [(each, digest(json.dumps(plain_of_condition(each), sort_keys=True))) for each in definition.conditions]
+    for step in definition.order:
+        source = definition.entries[step].source
+        if isinstance(source, Outputs) and source.content:
+            found[step] = source.content
+            continue
+        children = frozenset(definition.children[step])
+        conditions = [words for each, words in told if is_about(each, step, children)]
+        rows = [step, _told(definition.entries[step]), [found[parent] for parent in definition.parents[step]],
+                definition.children[step], conditions]
+        found[step] = digest(json.dumps(rows, sort_keys=True))
+    return found
+
+
+def taken_over(new: Definition, old: Definition, finished: Collection[str]) -> tuple[str, ...]:
+    """The steps that need not run again, in order: those that are the same in both, with all before them, and that
+    the old workflow finished. Not one that is sent to by a step that runs: it would have values twice."""
+    mine, theirs = contents(new), contents(old)
+    taken = {step for step in new.order if step in finished and mine[step] == theirs.get(step)}
+    while True:
+        running = _needed(new, taken)
+        sent_to = {step for step in taken if any(parent in running for parent in new.parents[step])}
+        if not sent_to:
+            return tuple(step for step in new.order if step in taken)
+        taken -= sent_to
+
+
+def resumed(new: Definition, old: Definition, finished: Collection[str]) -> Definition:
+    """The new workflow without what it takes over. Refused when it has the old one's id, or nothing is left."""
+    if new.id == old.id:
+        raise Refused("bad_workflow", f"id: {new.id} is the workflow that is to be resumed; give the new one a"
+                      " name of its own", id=new.id)
+    taken = {*taken_over(new, old, finished)}
+    left = _needed(new, taken)
+    if not left:
+        raise Refused("nothing_left", f"workflow {new.id} would do nothing: {old.id} has finished all of its"
+                      " steps", id=new.id)
+    mine, entries = contents(new), {step: new.entries[step] for step in left}
+    for step in new.order:
+        if step in taken and not entries.keys().isdisjoint(new.children[step]):
+            entries[step] = _drawing(step, old, mine[step])
+    made = attrs.evolve(
+        new, entries=entries, edges=tuple(edge for edge in new.edges if edge[1] in left),
+        conditions=tuple(each for each in new.conditions
+                         if any(is_about(each, step, new.children[step]) for step in left)),
+        lifecycles=tuple(each for each in new.lifecycles if each.step in {*left, ALL}))
+    return read(plain_of(made))
+
+
+def _needed(new: Definition, taken: Collection[str]) -> list[str]:
+    """The steps that run, in order: leaves, and what sends to a step that runs."""
+    found: list[str] = []
+    for step in reversed(new.order):
+        if step not in taken and (not new.children[step] or any(to in found for to in new.children[step])):
+            found.insert(0, step)
+    return found
+
+
+def _drawing(step: str, old: Definition, content: str) -> Entry:
+    """An input that draws what a step of the old workflow gave; of an older one, if the old one drew it itself."""
+    source = old.entries[step].source
+    if not (isinstance(source, Outputs) and source.content):
+        source = Outputs(old.id, step, routed=True, content=content)
+    return Entry(step, Kind.INPUT, source=source, most=1)
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    told = {key: value for key, value in plain_of_entry(entry).items() if key not in RUNNING}
+    return told | ({"batch": True} if entry.batch else {})
