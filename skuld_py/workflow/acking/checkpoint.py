@@ -1,0 +1,135 @@
+"""What of a feeder outlives its claim: how far it has drawn, which roots are under way, what it has decided.
+
+A *batch* is roots that were drawn together: its first number, how many, the time in their ids, and a bit for each
+that is done. It is durable before the first of its roots is enqueued, so any later life enqueues the same ids. A
+*decision* is the token whose children a segment has, where more than one claim could have completed it. It is
+durable before the first of them is enqueued, and dropped when all of them are stored: from then on they show it.
+
+Invariant: it fits a task's checkpoint, 64 KiB, whatever the feeder does: ``Book.has_room`` is asked before a
+batch is added, and ``DECISIONS_MAX`` bounds the decisions.
+
+Form: ``skF 01 | is_drained u8 | next u64 | completed u64 | deferred u64 | batches u16 | decisions u16``, then for
+each batch ``first u64 | count u16 | time_ms u64 | bits``, and for each decision ``segment | token u64``.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import attrs
+
+from skuld_py.errors import Malformed
+from skuld_py.model.ids import ID_BYTES
+
+BATCH_MAX = 1_000
+"""Roots that are drawn together."""
+BATCHES_MAX = 1_000
+WINDOW_MAX = 100_000
+"""Roots of all batches that are not done as a whole."""
+DECISIONS_MAX = 512
+_HEAD = struct.Struct(">4sBQQQHH")
+_BATCH = struct.Struct(">QHQ")
+_DECISION = struct.Struct(f">{ID_BYTES}sQ")
+_MAGIC = b"skF\x01"
+
+
+@attrs.define
+class Batch:
+    """Roots drawn together. ``done``: a bit for each, of which ``left`` are 0."""
+
+    first: int
+    count: int
+    time_ms: int
+    done: int = 0
+    left: int = attrs.field(default=attrs.Factory(
+        lambda self: self.count - self.done.bit_count(), takes_self=True))
+
+    def undone(self) -> list[int]:
+        """The numbers of those that are not done."""
+        return [self.first + index for index in range(self.count) if not self.done >> index & 1]
+
+    def finish(self, number: int) -> None:
+        """One is done, which was not."""
+        self.done |= 1 << number - self.first
+        self.left -= 1
+
+
+@attrs.define
+class Book:
+    """All that outlives a feeder. ``next``: the number of the first root that was never drawn. ``batches`` by
+    their first numbers, which rise. ``completed`` and ``deferred`` count roots that are done."""
+
+    next: int = 0
+    is_drained: bool = False
+    completed: int = 0
+    deferred: int = 0
+    batches: dict[int, Batch] = attrs.field(factory=dict)
+    decisions: dict[bytes, int] = attrs.field(factory=dict)
+    window: int = attrs.field(default=attrs.Factory(
+        lambda self: sum(batch.count for batch in self.batches.values()), takes_self=True))
+
+    @property
+    def room(self) -> int:
+        """How many roots may be drawn, by what a checkpoint holds."""
+        return min(BATCH_MAX, WINDOW_MAX - self.window) if len(self.batches) < BATCHES_MAX else 0
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to draw or to follow."""
+        return self.is_drained and not self.batches
+
+    def add(self, count: int, time_ms: int) -> Batch:
+        """The next roots, drawn."""
+        batch = self.batches[self.next] = Batch(self.next, count, time_ms)
+        self.next += count
+        self.window += count
+        return batch
+
+    def finish(self, batch: Batch, number: int, is_deferred: bool) -> None:
+        """A root is done."""
+        batch.finish(number)
+        self.deferred += is_deferred
+        self.completed += not is_deferred
+        if not batch.left:
+            del self.batches[batch.first]
+            self.window -= batch.count
+
+    def encode(self) -> bytes:
+        """As a checkpoint."""
+        head = _HEAD.pack(_MAGIC, self.is_drained, self.next, self.completed, self.deferred, len(self.batches),
+                          len(self.decisions))
+        batches = [_BATCH.pack(batch.first, batch.count, batch.time_ms)
+                   + batch.done.to_bytes(-(-batch.count // 8), "big") for batch in self.batches.values()]
+        return b"".join((head, *batches, *(_DECISION.pack(*each) for each in self.decisions.items())))
+
+    @classmethod
+    def decode(cls, data: object) -> Book:
+        """Of a checkpoint, None for none; anything else is ``Malformed``."""
+        if data is None:
+            return cls()
+        if not isinstance(data, bytes) or len(data) < _HEAD.size or not data.startswith(_MAGIC):
+            raise Malformed("checkpoint", "it is no feeder's")
+        _, is_drained, next_, completed, deferred, batches, decisions = _HEAD.unpack_from(data)
+        if is_drained > 1 or batches > BATCHES_MAX or decisions > DECISIONS_MAX:
+            raise Malformed("checkpoint", "a number is out of its range")
+        found, at = _batches(data, batches, next_)
+        if len(data) != at + decisions * _DECISION.size:
+            raise Malformed("checkpoint", "its length does not fit")
+        decided = dict(_DECISION.unpack_from(data, at + index * _DECISION.size) for index in range(decisions))
+        return cls(next_, bool(is_drained), completed, deferred, found, decided)
+
+
+def _batches(data: bytes, count: int, end: int) -> tuple[dict[int, Batch], int]:
+    """The batches, which rise up to ``end``, and where what follows them begins."""
+    found, at, least = dict[int, Batch](), _HEAD.size, 0
+    for _ in range(count):
+        if at + _BATCH.size > len(data):
+            raise Malformed("checkpoint", "it is cut short")
+        first, roots, time_ms = _BATCH.unpack_from(data, at)
+        at += _BATCH.size
+        bits = int.from_bytes(data[at : at + -(-roots // 8)], "big")
+        at += -(-roots // 8)
+        if not least <= first <= first + roots <= end or not 0 < roots <= BATCH_MAX or bits >> roots:
+            raise Malformed("checkpoint", "its batches do not fit")
+        found[first], least = Batch(first, roots, time_ms, bits), first + roots
+    return found, at
