@@ -50,7 +50,8 @@ class Options:
     """How an input is fed. ``max_pending``: roots under way at most. ``timeout_ms``: a root that is not heard of
     for as long is looked after. ``keep_ms``: how often done roots are written down. ``dry_ms``: when to draw again
     from a source that has nothing now. ``segments_of_root``: what a tree may have; ``segments_max``: what is
-    remembered of all; ``decisions_max`` segments are decided on at a time. ``policies``: by step, what follows when a segment is dead."""
+    remembered of all; ``decisions_max``: how many segments are decided on at a time. ``policies``: by step, what
+    follows when a segment is dead."""
 
     max_pending: int = 10_000
     timeout_ms: int = 60_000
