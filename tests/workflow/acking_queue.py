@@ -84,17 +84,18 @@ class Queue:
         self.segments: dict[bytes, Segment] = {}
         self.roots: dict[int, Segment] = {}
         self.is_exhausted = self.is_healed = False
+        self._open: dict[bytes, Segment] = {}
         self._chance, self._attempts, self._met = chance, attempts, met
         self._tokens = 1 << 32
 
     def claim(self, now_ms: int, most: int) -> list[tuple[Segment, Held]]:
         """Some tasks that wait, each with its claim."""
-        waiting = [segment for segment in self.segments.values() if self._is_waiting(now_ms, segment)]
+        waiting = [segment for segment in self._open.values() if self._is_waiting(now_ms, segment)]
         taken = self._chance.sample(waiting, min(most, len(waiting)))
         return [(segment, self._grant(now_ms, segment)) for segment in taken]
 
     def _is_waiting(self, now_ms: int, segment: Segment) -> bool:
-        if segment.is_dead or any(end.is_known for end in segment.ends):
+        if segment.is_dead:
             return False
         last = segment.claims[-1] if segment.claims else None
         if last is not None and not last.kind and last.end_ms + SKEW_MS > now_ms:
@@ -132,6 +133,8 @@ class Queue:
         self._note_flip(segment, stands)
 
     def _note_flip(self, segment: Segment, stood: int) -> None:
+        if segment.known:
+            self._open.pop(segment.id, None)
         if stood and segment.known[0].token != stood:
             self._met["another completion turns out to be the earliest"] += 1
             self._met["it emits something else, and children are there"] += bool(segment.children)
@@ -143,7 +146,7 @@ class Queue:
             raise Violation(f"root {number} is enqueued twice, under two ids")
         if known is None:
             self._check_open()
-            self.roots[number] = self.segments[root] = Segment(root, root, 0, b"%d" % number)
+            self.roots[number] = self._made(Segment(root, root, 0, b"%d" % number))
         else:
             self._met["a root is enqueued again"] += 1
 
@@ -156,8 +159,7 @@ class Queue:
             child = self.segments.get(ids[number])
             if child is None:
                 self._check_open()
-                child = self.segments[ids[number]] = Segment(ids[number], parent.root, parent.depth + 1,
-                                                             rows[number][1])
+                child = self._made(Segment(ids[number], parent.root, parent.depth + 1, rows[number][1]))
                 parent.children.setdefault(token, {})[number] = child
             else:
                 self._met["a child is enqueued again"] += 1
@@ -165,6 +167,10 @@ class Queue:
                 raise Violation("an id stands for two bodies")
         if len(parent.children) > 1:
             raise Violation("a segment has children of two claims")
+
+    def _made(self, segment: Segment) -> Segment:
+        self.segments[segment.id] = self._open[segment.id] = segment
+        return segment
 
     def _check_open(self) -> None:
         if self.is_exhausted:

@@ -49,12 +49,13 @@ def draw_play(chance: random.Random) -> Play:
     policy = chance.choice([e.Policy.RESTART, e.Policy.RESTART, e.Policy.DEFER, e.Policy.KILL])
     options = Options(
         max_pending=chance.choice([1, 3, 8, 20]), timeout_ms=chance.choice([160, 800, 2_000]),
-        keep_ms=chance.choice([0, 100, 500]), dry_ms=50, segments_of_root=200,
+        keep_ms=chance.choice([0, 100, 500]), dry_ms=50, segments_of_root=20,
         segments_max=chance.choice([10, 30, 10_000]), decisions_max=chance.choice([1, 2, 512]),
         policies=dict.fromkeys(STEPS, policy))
     level = chance.choice([0, 10, 25])
-    return Play(chance.randint(0, 30), options, chance.choice([1, 3, 50]) if policy is not e.Policy.KILL else 50,
-                policy, level, chance.choice([0, level]), chance.choice([0, level]), chance.choice([0, 10, 40]),
+    return Play(chance.randint(0, 30), options, chance.choice([1, 3, 50]) if policy is not e.Policy.KILL
+                else chance.choice([3, 50, 50]),
+                policy, level, chance.choice([0, level, 60]), chance.choice([0, level]), chance.choice([0, 10, 40]),
                 chance.choice([0, 1, 3]), chance.choice([2, 3]))
 
 
@@ -158,7 +159,10 @@ class World:
             told.append((segment, held, False))
             return
         told.append((segment, held, True))
-        self._emit(segment, held.token, None)
+        if self.happens(20):
+            self.at(self.chance.randint(1, 1_500), lambda: self._emit(segment, held.token, None))
+        else:
+            self._emit(segment, held.token, None)
 
     def _emit(self, parent: Segment, token: int, numbers: tuple[int, ...] | None) -> bool:
         """Enqueue children: all, some, none, or later than anybody knows; whether it can say that it did."""
@@ -294,7 +298,9 @@ class Life:
             return
         world, options = self._world, self._world.play.options
         for effect in self._feeder.step(world.now_ms, event):
-            slow = 300 if isinstance(effect, e.Audit) and world.happens(10) else 20
+            slow = 20
+            if isinstance(effect, e.Audit | e.Repair) and world.happens(20):
+                slow = 300 if isinstance(effect, e.Audit) else 3_000
             world.at(world.chance.randint(0, slow), lambda effect=effect: self._act(effect))  # type: ignore[misc]
         feeder = self._feeder
         if feeder.pending > options.max_pending:
@@ -302,6 +308,8 @@ class Life:
         registers = sum(len(root.heard) for root in feeder.roots.values())
         if registers != feeder.registers or registers > options.segments_max + options.segments_of_root:
             raise Violation("registers are lost count of, or too many")
+        if len(feeder.book.decisions) > options.decisions_max or len(feeder.book.encode()) > 1 << 16:
+            raise Violation("a feeder's checkpoint is too large")
         if len(feeder.roots) > options.max_pending or len(feeder.walk) > 500 or sum(self._held.values()) > 2 * options.max_pending:
             raise Violation("a feeder remembers too much")
 
@@ -327,7 +335,7 @@ class Life:
                 return self._draw(effect)
             case e.Keep():
                 if world.keep(self, effect.checkpoint):
-                    return e.Kept(effect.serial)
+                    return e.Kept()
                 self._is_dead = True
             case e.Store():
                 return self._store(effect)

@@ -40,9 +40,7 @@ class Drawn:
 
 @attrs.frozen
 class Kept:
-    """The checkpoint of this serial is stored by a majority."""
-
-    serial: int
+    """The checkpoint is stored by a majority."""
 
 
 @attrs.frozen
@@ -148,7 +146,6 @@ class Draw:
 class Keep:
     """Store a checkpoint. There is one at a time."""
 
-    serial: int
     checkpoint: bytes
 
 

@@ -78,7 +78,7 @@ class Feeder:
         self._resumed: dict[int, None] = {}
         self._in_hand: dict[int, None] = {}
         self._is_drawing = self._is_auditing = self._is_keeping = self._is_dirty = self._is_exhausting = False
-        self._dry_until_ms = self._kept_ms = self._serial = 0
+        self._dry_until_ms = self._kept_ms = 0
         self._once_kept: list[e.Effect] = []
         self._now_kept: list[e.Effect] = []
         self._repairing: dict[bytes, Root] = {}
@@ -142,10 +142,9 @@ class Feeder:
         self._once_kept.append(self._storing(batch))
 
     def _on_kept(self, event: e.Kept) -> None:
-        if event.serial == self._serial:
-            self._is_keeping = False
-            self._effects += self._now_kept
-            self._now_kept = []
+        self._is_keeping = False
+        self._effects += self._now_kept
+        self._now_kept = []
 
     def _on_stored(self, event: e.Stored) -> None:
         self._in_hand.pop(event.first, None)
@@ -336,7 +335,6 @@ class Feeder:
         is_due = self._is_dirty and self._now_ms - self._kept_ms >= self._options.keep_ms
         if self._is_keeping or not (self._once_kept or is_due):
             return
-        self._serial += 1
         self._is_keeping, self._is_dirty, self._kept_ms = True, False, self._now_ms
         self._now_kept, self._once_kept = self._once_kept, []
-        self._effects.append(e.Keep(self._serial, self.book.encode()))
+        self._effects.append(e.Keep(self.book.encode()))
