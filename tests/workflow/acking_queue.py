@@ -1,8 +1,8 @@
 """A queue as followers of roots see it: tasks under leases, whose completions may become known late.
 
-A task has claims, one after the other, each with a token. A completion is *known* when a majority has it, or when a
-reader met it; another one is *hidden* at a copy that is cut off, and comes out some day, with the time at which its
-coordinator had taken it. Of the known ones the earliest stands. A claim is granted while none is known.
+A task has claims, one after the other, each with a token. A completion is *known* when a majority has it, or when
+a reader met it; another one is *hidden* at a copy that is cut off, and comes out some day, with the time at which
+its coordinator had taken it. Of the known ones the earliest stands. A claim is granted while none is known.
 
 What no queue would say is noted as a ``Violation``: a segment with children of two claims, an id with two bodies,
 a root that is there twice, anything new after the input was called exhausted.
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import attrs
+
 from skuld_py.workflow import segments
 from skuld_py.workflow.acking import events as e
 

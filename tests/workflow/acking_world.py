@@ -1,9 +1,9 @@
 """One feeder's lives, workers and a queue in virtual time, under faults, played from a seed.
 
 Workers die between any two steps, sleep through their leases and complete late, emit another list each time they
-are asked, and their acks are lost, repeated, held up and reordered. Feeders die anywhere, and are claimed by another
-while the former goes on. What was sent by the dead may arrive all the same. Audits answer late. After ``HEALED_MS``
-nothing fails any more, and all must come to its end.
+are asked, and their acks are lost, repeated, held up and reordered. Feeders die anywhere, and are claimed by
+another while the former goes on. What was sent by the dead may arrive all the same. Audits answer late. After
+``HEALED_MS`` nothing fails any more, and all must come to its end.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 import attrs
+
 from skuld_py.workflow import segments
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import Acks
 from skuld_py.workflow.acking.checkpoint import Book
 from skuld_py.workflow.acking.feeder import Feeder, Options
-
 from workflow.acking_queue import LEASE_MS, STEPS, Held, Queue, Rows, Segment, Violation
 
 HEALED_MS = 8_000
@@ -53,10 +53,10 @@ def draw_play(chance: random.Random) -> Play:
         segments_max=chance.choice([10, 30, 10_000]), decisions_max=chance.choice([1, 2, 512]),
         policies=dict.fromkeys(STEPS, policy))
     level = chance.choice([0, 10, 25])
-    return Play(chance.randint(0, 30), options, chance.choice([1, 3, 50]) if policy is not e.Policy.KILL
-                else chance.choice([3, 50, 50]),
-                policy, level, chance.choice([0, level, 60]), chance.choice([0, level]), chance.choice([0, 10, 40]),
-                chance.choice([0, 1, 3]), chance.choice([2, 3]))
+    attempts = chance.choice([3, 50, 50] if policy is e.Policy.KILL else [1, 3, 50])
+    return Play(chance.randint(0, 30), options, attempts, policy, level, hidden=chance.choice([0, level, 60]),
+                late=chance.choice([0, level]), lost=chance.choice([0, 10, 40]),
+                feeders_die=chance.choice([0, 1, 3]), fan_out=chance.choice([2, 3]))
 
 
 class World:
@@ -75,9 +75,9 @@ class World:
         self.is_finished = self.is_killed = False
         self.done: dict[int, None] = {}
         self.events = 0
-        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self._agenda: list[tuple[int, int, Callable[[], object]]] = []
 
-    def at(self, delay_ms: int, act: Callable[[], None]) -> None:
+    def at(self, delay_ms: int, act: Callable[[], object]) -> None:
         """Do something later."""
         self.events += 1
         heappush(self._agenda, (self.now_ms + delay_ms, self.events, act))
@@ -263,10 +263,12 @@ class Life:
         self._is_dead = False
         self._exhausts = 0
         self._held: dict[int, int] = {}
+        self._inherited: dict[bytes, int] = {}
 
     def begin(self) -> None:
         """Claim, and begin where the checkpoint says."""
         self._world.met["a feeder goes on from a checkpoint"] += self._world.checkpoint is not None
+        self._inherited = Book.decode(self._world.checkpoint).decisions
         self.hear(e.Resumed(self._world.checkpoint))
         self._live()
 
@@ -303,6 +305,8 @@ class Life:
                 slow = 300 if isinstance(effect, e.Audit) else 3_000
             world.at(world.chance.randint(0, slow), lambda effect=effect: self._act(effect))  # type: ignore[misc]
         feeder = self._feeder
+        world.met["registers are forgotten"] += any(root.is_forgotten for root in feeder.roots.values())
+        world.met["a segment is decided on"] += bool(feeder.book.decisions)
         if feeder.pending > options.max_pending:
             raise Violation(f"{feeder.pending} roots are under way, more than {options.max_pending}")
         registers = sum(len(root.heard) for root in feeder.roots.values())
@@ -310,7 +314,8 @@ class Life:
             raise Violation("registers are lost count of, or too many")
         if len(feeder.book.decisions) > options.decisions_max or len(feeder.book.encode()) > 1 << 16:
             raise Violation("a feeder's checkpoint is too large")
-        if len(feeder.roots) > options.max_pending or len(feeder.walk) > 500 or sum(self._held.values()) > 2 * options.max_pending:
+        held = sum(self._held.values())
+        if max(len(feeder.roots), held // 2) > options.max_pending or len(feeder.walk) > 500:
             raise Violation("a feeder remembers too much")
 
     def _act(self, effect: e.Effect) -> None:
@@ -343,6 +348,7 @@ class Life:
                 return e.Audited(tuple(map(queue.look, effect.segments)))
             case e.Repair():
                 world.met["children are emitted by the feeder"] += 1
+                world.met["a decision is gone on with by a later life"] += effect.parent in self._inherited
                 is_done = world._emit(queue.segments[effect.parent], effect.token, effect.numbers)
                 return e.Repaired(effect.root, effect.parent, effect.token, is_done)
             case e.Revive():
@@ -374,7 +380,8 @@ class Life:
 
     def _store(self, effect: e.Store) -> e.Event | None:
         world = self._world
-        ids = segments.root_ids("w", "source", effect.first, max(effect.numbers) - effect.first + 1, effect.time_ms)
+        count = max(effect.numbers) - effect.first + 1
+        ids = segments.root_ids("w", "source", effect.first, count, effect.time_ms)
         for number in effect.numbers:
             if world.happens(world.play.lost // 4):
                 world.at(world.chance.randint(1, 200), lambda: self._act(effect))

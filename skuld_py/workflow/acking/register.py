@@ -6,7 +6,8 @@ it is the XOR of different hashes of 63 bits, and not zero but by a chance of 2^
 
 Invariant: one register for each segment. An ack of a segment that was heard changes nothing, wherever it comes
 from. That is why a walk may fold in what acks have told, and a message may be heard twice. Plain XOR, as Onyx has
-it, takes the second for an undoing.
+it, takes the second for an undoing. What was heard first stands: where a segment was counted as one that emits
+nothing, and another completion turns out to be the earliest, that one's children are not emitted any more.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Root:
         self.number = number
         self.batch = batch
         self.sum = value_of(root)
-        self.heard: set[int] = set()
+        self.heard: dict[int, int] = {}
         self.heard_ms = now_ms
         self.audits = self.looks = 0
         self.is_deferred = self.is_forgotten = self.is_over = False
@@ -38,9 +39,13 @@ class Root:
         value = value_of(segment)
         if value in self.heard:
             return False
-        self.heard.add(value)
+        self.heard[value] = ack
         self.sum ^= ack
         return True
+
+    def disagrees(self, segment: bytes, ack: int) -> bool:
+        """Whether a segment is counted with another ack."""
+        return self.heard.get(value_of(segment), ack) != ack
 
     def has_heard(self, segment: bytes) -> bool:
         """Whether a segment is counted."""
@@ -54,5 +59,5 @@ class Root:
     def forget(self) -> int:
         """Begin anew, for want of room; how much it was."""
         count = len(self.heard)
-        self.heard, self.sum, self.is_forgotten = set(), value_of(self.id), True
+        self.heard, self.sum, self.is_forgotten = {}, value_of(self.id), True
         return count

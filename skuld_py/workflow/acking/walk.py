@@ -208,6 +208,8 @@ class Walk:
         """Whose children a segment has that several claims could have completed."""
         stands = row.sight.tries[0]
         if row.found is None and stands.emitted:
+            if row.root.has_heard(row.sight.segment):
+                return
             self._findings.undecided(row.root, row.sight.segment, stands.token)
         else:
             self._settle(row.root, row.sight, row.found or stands)
@@ -217,6 +219,9 @@ class Walk:
         if by.emitted is None:
             self._findings.spoilt(root, sight)
             return
-        self._findings.heard(root, sight.segment, ack_of(sight.segment, by.token, by.emitted))
+        ack = ack_of(sight.segment, by.token, by.emitted)
+        if root.disagrees(sight.segment, ack):
+            return
+        self._findings.heard(root, sight.segment, ack)
         if by.emitted and not root.is_over:
             self._push(Brood(root, sight.segment, by, by.emitted))

@@ -1,0 +1,153 @@
+"""Mutants of how roots are followed: ids, acks, batches, decisions, walks. Most are seen by plays of the whole."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+WORLD = "tests/workflow/test_acking_world.py::test_roots_come_to_their_end_whatever_dies_or_is_lost"
+ACKING = "tests/workflow/test_acking.py::test_"
+SEGMENTS = "tests/workflow/test_segments.py::test_"
+WRITTEN = ACKING + "where_nobody_has_emitted_the_feeder_writes_down_whose_children_there_will_be_and_emits_them"
+STANDS = ACKING + "a_decision_stands_in_the_next_life_though_another_completion_stands_by_then"
+THERE = ACKING + "of_several_claims_that_whose_children_are_there_counts_whichever_stands"
+
+
+def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
+    wing = "" if place.startswith("segments.") else "acking."
+    return mutant(name, rule, f"workflow.{wing}{place}", old, new, "X2", test, seeds=0)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    # ids
+    _seen_by(SEGMENTS + "children_follow_from_the_claim_not_from_how_many_there_are", "children-of-any-claim",
+             "two claims' children have one id", "segments._child_values",
+             'b"child" + parent + token.to_bytes(8, "big")', 'b"child" + parent'),
+    _seen_by(SEGMENTS + "a_tree_stays_in_one_partition_and_a_child_is_as_old_as_its_parents_claim",
+             "children-elsewhere", "a tree is spread over partitions", "segments.child_ids",
+             "tail = _time(start_ms), parent[16:]", "tail = _time(start_ms), parent[8:12]"),
+    _seen_by(SEGMENTS + "a_damaged_emission_is_malformed_or_another_one", "any-emission",
+             "bytes of others make an index error", "segments.Emission.decode",
+             "max(steps, default=-1) >= len(names)", "False"),
+    _seen_by(WORLD, "zombies-emit", "a holder emits whose lease was over when it was acknowledged",
+             "segments.is_sole", "is_first and acknowledged_s < deadline_s", "is_first"),
+    _seen_by(SEGMENTS + "only_a_first_claim_that_was_held_until_it_was_acknowledged_emits_by_itself",
+             "second-claims-emit", "a holder emits though a former one may have completed", "segments.is_sole",
+             "is_first and acknowledged_s < deadline_s", "acknowledged_s < deadline_s"),
+    # acks
+    _seen_by(WORLD, "plain-xor", "an ack that is heard twice undoes itself", "register.Root.hear",
+             "if value in self.heard:", "if value in self.heard:\n            self.sum ^= ack"),
+    _seen_by(WORLD, "acks-without-children", "a root is done before what its segments emitted",
+             "segments.ack_of", "return reduce(xor, _child_values(segment, token, count), value_of(segment))",
+             "return value_of(segment)"),
+    _seen_by(ACKING + "what_was_counted_stands_whatever_turns_out_to_be_the_earliest", "counted-anew",
+             "a segment that was counted as one without children is given some", "walk.Walk._decide",
+             "if row.root.has_heard(row.sight.segment):", "if False:"),
+    _seen_by(ACKING + "a_dead_segment_that_was_counted_emits_nothing_when_its_completion_comes_out",
+             "dead-and-counted-anew", "a dead segment that was counted is given children", "walk.Walk._settle",
+             "if root.disagrees(sight.segment, ack):", "if False:"),
+    # batches and checkpoints
+    _seen_by(WORLD, "roots-before-the-checkpoint", "roots are stored that a next life does not know of",
+             "feeder.Feeder._on_drawn", "self._once_kept.append(self._storing(batch))",
+             "self._effects.append(self._storing(batch))"),
+    _seen_by(WORLD, "roots-of-another-time", "a next life gives roots other ids", "feeder.Feeder._ids_of",
+             "batch.count, batch.time_ms)", "batch.count, self._now_ms)"),
+    _seen_by(WORLD, "nothing-again", "a next life does not store again what may be lacking",
+             "feeder.Feeder._on_drawn", "self._effects.append(self._storing(batch))",
+             "self._on_stored(e.Stored(batch.first))"),
+    _seen_by(ACKING + "a_next_life_stores_what_was_under_way_again_and_looks_after_it_at_once", "late-look",
+             "a next life waits before it looks after what it took over", "feeder.Feeder._on_stored",
+             "if event.first in self._resumed:", "if False:"),
+    _seen_by(ACKING + "a_source_that_gives_other_values_than_before_and_roots_that_are_too_old_end_the_workflow",
+             "other-values", "a source gives fewer values than before, unnoticed", "feeder.Feeder._on_drawn",
+             "if event.count != batch.count:", "if False:"),
+    _seen_by(ACKING + "a_source_that_gives_other_values_than_before_and_roots_that_are_too_old_end_the_workflow",
+             "too-old-roots", "roots that nodes do not take are waited for", "feeder.Feeder._on_stored",
+             "if root.number in event.refused:", "if False:"),
+    _seen_by(WORLD, "done-bits-lost", "what is done is under way again", "checkpoint.Batch.finish",
+             "self.done |= 1 << number - self.first", "pass"),
+    _seen_by(ACKING + "a_checkpoint_has_room_for_all_it_may_hold", "checkpoint-without-end",
+             "a checkpoint is larger than a task's may be", "checkpoint.Book.room",
+             "min(BATCH_MAX, WINDOW_MAX - self.window)", "BATCH_MAX"),
+    _seen_by(ACKING + "what_is_done_is_written_down_now_and_then", "done-and-not-written-down",
+             "what is done is forgotten by the next life", "feeder.Feeder._complete",
+             "root.is_over = self._is_dirty = True", "root.is_over = True"),
+    # the end
+    _seen_by(WORLD, "exhausted-before-the-checkpoint", "an input is called exhausted before that is kept",
+             "feeder.Feeder._finish", "self._once_kept.append(e.Exhaust())", "self._effects.append(e.Exhaust())"),
+    _seen_by(WORLD, "exhausted-when-drained", "an input is called exhausted while roots are under way",
+             "checkpoint.Book.is_finished", "self.is_drained and not self.batches", "self.is_drained"),
+    _seen_by(WORLD, "never-drained", "an input that has no more is never exhausted", "feeder.Feeder._on_drawn",
+             "self.book.is_drained = self._is_dirty = True", "self._is_dirty = True"),
+    # bounds
+    _seen_by(WORLD, "any-number-pending", "more roots are under way than may be", "feeder.Feeder._draw",
+             "most - self.pending)", "most)"),
+    _seen_by(WORLD, "registers-without-end", "registers of many roots fill the memory", "feeder.Feeder.heard",
+             "self.registers -= root.forget()", "pass"),
+    _seen_by(WORLD, "the-oldest-is-forgotten", "no root comes to its end for want of room", "feeder.Feeder.heard",
+             " and root is not next(iter(self.roots.values())):", ":"),
+    _seen_by(WORLD, "forgotten-for-ever", "a root whose registers made room is never counted again",
+             "walk.Walk._newest", "root.is_forgotten = False", "pass"),
+    _seen_by(ACKING + "a_tree_that_is_too_large_ends_the_workflow_with_the_limits_name", "trees-without-end",
+             "a tree fills the memory", "feeder.Feeder.heard",
+             "elif len(root.heard) > self._options.segments_of_root:", "elif False:"),
+    _seen_by(ACKING + "so_many_are_decided_on_at_a_time", "decisions-without-end",
+             "decisions fill the checkpoint", "feeder.Feeder.undecided",
+             "elif len(self.book.decisions) < self._options.decisions_max:", "else:"),
+    _seen_by(ACKING + "a_walk_asks_for_so_many_at_a_time_and_keeps_a_row_for_each_parent", "looks-without-end",
+             "a walk asks for a whole tree at once", "walk.Walk.ask", "row.take(LOOKS_MAX - len(wanted))",
+             "row.take(4_096)"),
+    # looking after roots
+    _seen_by(WORLD, "no-timeouts", "a root of which acks are lost is never looked after",
+             "feeder.Feeder._look_after", "elif quiet_ms >= patience_ms:", "elif False:"),
+    _seen_by(WORLD, "heard-of-once", "a root that was heard of is never looked after again",
+             "feeder.Feeder._look_after", "self._ring.put(root, patience_ms - quiet_ms)", "pass"),
+    _seen_by(ACKING + "a_root_that_is_not_heard_of_is_looked_after_less_and_less_often", "impatient",
+             "a slow root is looked after all the time", "feeder.Feeder._look_after",
+             "timeout_ms << min(root.audits, PATIENCE_MAX)", "timeout_ms"),
+    _seen_by(ACKING + "a_root_that_is_heard_of_is_left_alone", "looked-after-in-vain",
+             "roots are looked after though acks arrive", "feeder.Feeder.heard",
+             "root.heard_ms, root.audits = self._now_ms, 0", "root.audits = 0"),
+    _seen_by(ACKING + "a_ring_that_stood_still_gives_out_everything_once_and_goes_on_from_now", "ring-lags",
+             "a ring that stood still turns for hours", "ring.Ring.turn",
+             "self.next_ms = max(self.next_ms, now_ms + self._turn_ms)", "pass"),
+    _seen_by(WORLD, "lost-repair", "children that a dead holder left out are not enqueued",
+             "feeder.Feeder.missing", "self._effects.append(e.Repair(root.id, parent, token, numbers))", "pass"),
+    _seen_by(WORLD, "absent-children", "children that are not there are taken for open ones", "walk.Walk._absent",
+             "row.absent.append(number)", "pass"),
+    _seen_by(THERE, "hints-unheard",
+             "a segment that is left to the feeder waits for a timeout", "feeder.Feeder._on_acked",
+             "self.walk.hint(root, segment)", "pass"),
+    # decisions
+    _seen_by(WORLD, "the-earliest-counts", "a segment gets the children of two claims", "walk.Walk._seen",
+             "self._push(Contest(root, sight, len(sight.tries)))", "self._settle(root, sight, sight.tries[0])"),
+    _seen_by(THERE,
+             "children-overlooked", "children that are there do not decide", "walk.Walk._decide",
+             "row.found or stands", "stands"),
+    _seen_by(WRITTEN,
+             "no-decision", "children are emitted of a completion that may not stand tomorrow",
+             "walk.Walk._decide", "if row.found is None and stands.emitted:", "if False:"),
+    _seen_by(WRITTEN,
+             "decision-not-durable", "children are emitted before it is written down whose",
+             "feeder.Feeder.undecided", "self._once_kept.append(e.Repair(root.id, segment, token))",
+             "self._effects.append(e.Repair(root.id, segment, token))"),
+    _seen_by(WRITTEN,
+             "decision-hurried", "a second look emits what is not written down yet", "feeder.Feeder.undecided",
+             "if segment in self._repairing:", "if False:"),
+    _seen_by(STANDS,
+             "decision-forgotten", "a next life decides anew", "feeder.Feeder.undecided",
+             "known = self.book.decisions.get(segment)", "known = None"),
+    _seen_by(STANDS,
+             "decision-dropped", "a decision is dropped before all children are stored",
+             "feeder.Feeder._on_repaired", "elif event.is_done and self.book", "elif self.book"),
+    _seen_by(WORLD, "decision-for-ever", "decisions are never dropped, and fill up", "feeder.Feeder._on_repaired",
+             "del self.book.decisions[event.parent]", "pass"),
+    # dead segments
+    _seen_by(WORLD, "deferred-for-ever", "a root with a dead segment is never done", "feeder.Feeder._fail",
+             "self.heard(root, sight.segment, value_of(sight.segment))", "pass"),
+    _seen_by(ACKING + "a_dead_segment_kills_the_workflow", "killed-and-goes-on",
+             "a workflow that is to be killed is fed further", "feeder.Feeder._kill", "self.is_over = True",
+             "pass"),
+    _seen_by(ACKING + "the_rest_of_a_deferred_root_goes_on_and_it_is_counted_when_that_is_done",
+             "deferred-uncounted", "nobody learns how many roots were deferred", "checkpoint.Book.finish",
+             "self.deferred += is_deferred", "pass"),
+)
