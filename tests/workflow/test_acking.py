@@ -15,7 +15,15 @@ from skuld_py.model.checkpoint import BYTES_MAX
 from skuld_py.workflow import segments
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import ACKS_MAX, Acks
-from skuld_py.workflow.acking.checkpoint import BATCH_MAX, BATCHES_MAX, DECISIONS_MAX, WINDOW_MAX, Batch, Book
+from skuld_py.workflow.acking.checkpoint import (
+    BATCH_MAX,
+    BATCHES_MAX,
+    CURSOR_BYTES_MAX,
+    DECISIONS_MAX,
+    WINDOW_MAX,
+    Batch,
+    Book,
+)
 from skuld_py.workflow.acking.feeder import Feeder, Options
 from skuld_py.workflow.acking.ring import BUCKETS, Ring
 from skuld_py.workflow.acking.walk import LOOKS_MAX
@@ -136,6 +144,20 @@ def test_a_root_is_done_when_all_its_tree_is_heard_in_any_order_and_however_ofte
     assert not bench.all(e.Exhaust)
     bench.keep()
     bench.take(e.Exhaust)
+
+
+def test_a_source_is_told_where_to_go_on_and_where_it_drew_what_is_drawn_again() -> None:
+    bench = Bench()
+    bench.take(e.Draw)
+    bench.hear(e.Drawn(0, 1, False, part=2, offset=70, cursor=b"behind"))
+    bench.keep()
+    bench.take(e.Store)
+    assert bench.take(e.Draw) == e.Draw(1, 3, b"behind")
+    later = Bench(checkpoint=bench.feeder.book.encode())
+    assert later.take(e.Draw) == e.Draw(0, 1, b"", True, 2, 70)
+    later.hear(e.Drawn(0, 1, False))
+    later.take(e.Store)
+    assert later.take(e.Draw) == e.Draw(1, 3, b"behind")
 
 
 def test_what_is_done_is_written_down_now_and_then() -> None:
@@ -437,7 +459,8 @@ def test_a_walk_asks_for_so_many_at_a_time_and_keeps_a_row_for_each_parent() -> 
 
 def test_a_checkpoint_has_room_for_all_it_may_hold() -> None:
     size = WINDOW_MAX // BATCHES_MAX
-    book = Book(decisions={number.to_bytes(20, "big"): 1 for number in range(DECISIONS_MAX)})
+    book = Book(decisions={number.to_bytes(20, "big"): 1 for number in range(DECISIONS_MAX)},
+                cursor=bytes(CURSOR_BYTES_MAX))
     while book.room:
         book.add(min(size, book.room), NOW_MS)
     assert len(book.batches) == BATCHES_MAX
@@ -473,9 +496,9 @@ def test_a_message_tells_of_so_many_segments() -> None:
 @given(st.lists(st.tuples(st.integers(1, BATCH_MAX), st.integers(0, 9)), max_size=9), st.binary(max_size=60),
        st.data())
 def test_a_checkpoint_is_read_as_it_was_written_or_malformed(rows: Any, noise: bytes, data: st.DataObject) -> None:
-    book = Book(decisions={b"s" * 20: 7}, completed=3)
+    book = Book(decisions={b"s" * 20: 7}, completed=3, cursor=noise)
     for count, finished in rows:
-        batch = book.add(count, NOW_MS)
+        batch = book.add(count, NOW_MS, finished, count)
         for number in range(batch.first, batch.first + min(finished, count - 1)):
             book.finish(batch, number, is_deferred=bool(number % 2))
     written = book.encode()

@@ -31,11 +31,15 @@ class Resumed:
 @attrs.frozen
 class Drawn:
     """Values from ``first`` on were drawn, and the shell holds them. ``is_last``: the source has no more, for
-    ever. None, and not the last: for now it has no more."""
+    ever. None, and not the last: for now it has no more. They begin at an ``offset`` of a ``part`` of the source;
+    ``cursor``, at most 4 KiB, is what it wants to be told when the next are drawn."""
 
     first: int
     count: int
     is_last: bool
+    part: int = 0
+    offset: int = 0
+    cursor: bytes = b""
 
 
 @attrs.frozen
@@ -134,12 +138,16 @@ Event = (Resumed | Drawn | Kept | Stored | Acked | Audited | Repaired | Unrevive
 
 @attrs.frozen
 class Draw:
-    """Draw up to ``count`` values from the source, the first of which is the one numbered ``first``. ``is_again``:
-    exactly these, which were drawn before."""
+    """Draw up to ``count`` values from where the source's ``cursor`` says, empty at first; the first of them is
+    the root numbered ``first``. ``is_again``: exactly as many, from this offset of this part on, where they were
+    drawn before."""
 
     first: int
     count: int
+    cursor: bytes = b""
     is_again: bool = False
+    part: int = 0
+    offset: int = 0
 
 
 @attrs.frozen

@@ -131,12 +131,13 @@ class Feeder:
             self._register(batch)
             self._effects.append(self._storing(batch))
             return
+        self.book.cursor = event.cursor
         if event.is_last:
             self.book.is_drained = self._is_dirty = True
         if not event.count:
             self._dry_until_ms = self._now_ms + self._options.dry_ms
             return
-        batch = self.book.add(event.count, self._now_ms)
+        batch = self.book.add(event.count, self._now_ms, event.part, event.offset)
         self.pending += event.count
         self._register(batch)
         self._once_kept.append(self._storing(batch))
@@ -308,7 +309,8 @@ class Feeder:
             return
         if self._again:
             self._is_drawing = True
-            self._effects.append(e.Draw(self._again[0].first, self._again[0].count, is_again=True))
+            batch = self._again[0]
+            self._effects.append(e.Draw(batch.first, batch.count, b"", True, batch.part, batch.offset))
             return
         most = self._options.max_pending
         room = min(self.book.room, most - self.pending)
@@ -316,7 +318,7 @@ class Feeder:
                 or self.registers >= self._options.segments_max):
             return
         self._is_drawing = True
-        self._effects.append(e.Draw(self.book.next, room))
+        self._effects.append(e.Draw(self.book.next, room, self.book.cursor))
 
     def _audit(self) -> None:
         if not self._is_auditing:
