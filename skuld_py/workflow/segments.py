@@ -17,10 +17,11 @@ of its root, and what is between time and route is a hash.
 after another has been read (``model.outcomes``): a holder completes at one copy only, is cut off, its lease
 lapses, another holder completes everywhere and emits, then the first copy comes back. So "the children of the
 winning completion" is not one set for ever. Therefore the claim's token is hashed into the ids of what it emits,
-and a holder emits only when no other claim can ever complete (``is_sole``). Proof: it was the first claim, and
-when its completion was acknowledged by a majority its lease was not over. Until then no leader could grant another
-claim, and since then each majority has a copy that knows of the completion and vetoes one. All other holders leave
-it to the feeder, who is one, fenced, and writes down which token it takes before it emits (``acking.feeder``).
+and a holder emits only when no other claim can ever complete (``is_sole``). Proof: it was the first claim, or all
+former ones were given back by their holders, who do not complete what they gave back; and when its completion was
+acknowledged by a majority its lease was not over. Until then no leader could grant another claim, and since then
+each majority has a copy that knows of the completion and vetoes one. All other holders leave it to the feeder, who
+is one, fenced, and writes down which token it takes before it emits (``acking.feeder``).
 
 Rejected: ids of the parent alone (two attempts that emit different lists would make a mixture of both).
 """
@@ -121,11 +122,11 @@ def ack_of(segment: bytes, token: int, count: int) -> int:
     return reduce(xor, _child_values(segment, token, count), value_of(segment))
 
 
-def is_sole(is_first: bool, acknowledged_s: float, deadline_s: float) -> bool:
-    """Whether a holder whose completion a majority has stored may emit by itself: its claim was the task's first,
-    and the answer came before the lease was over. Both times by the holder's steady clock. Otherwise another claim
-    may stand: it leaves the segment to the feeder."""
-    return is_first and acknowledged_s < deadline_s
+def is_sole(is_alone: bool, acknowledged_s: float, deadline_s: float) -> bool:
+    """Whether a holder whose completion a majority has stored may emit by itself: the answer came before its lease
+    was over, by its steady clock; and the claim ``is_alone``, that is the task's first, or all former ones failed,
+    were snoozed or released. Otherwise another claim may stand: it leaves the segment to the feeder."""
+    return is_alone and acknowledged_s < deadline_s
 
 
 # -- what a completion emits -------------------------------------------------------------------------

@@ -32,11 +32,10 @@ class Violation(AssertionError):
 
 @attrs.define(eq=False)
 class Held:
-    """A claim. ``kind``: how it ended by its holder's word, or nothing. ``is_first``: as the grant said."""
+    """A claim. ``kind``: how it ended by its holder's word, or nothing."""
 
     token: int
     start_ms: int
-    is_first: bool
     kind: str = ""
 
     @property
@@ -110,7 +109,7 @@ class Queue:
     def _grant(self, now_ms: int, segment: Segment) -> Held:
         self._tokens += 1
         self._met["claimed again while a completion is hidden"] += bool(segment.ends)
-        segment.claims.append(Held(self._tokens, now_ms, not segment.claims))
+        segment.claims.append(Held(self._tokens, now_ms))
         return segment.claims[-1]
 
     def complete(self, now_ms: int, segment: Segment, held: Held, rows: Rows, is_known: bool) -> None:

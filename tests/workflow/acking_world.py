@@ -154,7 +154,9 @@ class World:
         if self.happens(self.play.deaths):
             self.met["a worker dies between completion and emission"] += 1
             return
-        if not segments.is_sole(held.is_first, self.now_ms, held.end_ms):
+        before = segment.claims[: segment.claims.index(held)]
+        self.met["a holder emits though there were others"] += bool(before) and all(claim.kind for claim in before)
+        if not segments.is_sole(all(claim.kind for claim in before), self.now_ms, held.end_ms):
             self.met["a holder leaves a segment to the feeder"] += 1
             told.append((segment, held, False))
             return

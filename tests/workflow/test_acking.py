@@ -364,6 +364,16 @@ def test_what_was_counted_stands_whatever_turns_out_to_be_the_earliest() -> None
     assert bench.feeder.book.completed == 1
 
 
+def test_where_a_holder_that_was_alone_told_its_ack_its_children_are_enqueued() -> None:
+    bench = Bench()
+    root, = bench.feed(1)
+    bench.hear(acks(root, (root, 2)))
+    audited(bench, done(root, 2, 0))
+    audited(bench, *absent(*(segments.child_id(root, token, NOW_MS, 0) for token in (TOKEN, LATER))))
+    audited(bench, *absent(*children(root, 2)))
+    assert bench.take(e.Repair) == e.Repair(root, root, TOKEN, (0, 1))
+
+
 def test_a_dead_segment_that_was_counted_emits_nothing_when_its_completion_comes_out() -> None:
     bench = Bench()
     root, = bench.feed(1)

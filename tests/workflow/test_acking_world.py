@@ -19,6 +19,7 @@ OFTEN = (
     "a worker dies between emission and ack", "a completion comes after its lease", "a completion is hidden",
     "completed twice", "claimed again while a completion is hidden", "a reader meets what was hidden",
     "another completion turns out to be the earliest", "a holder leaves a segment to the feeder",
+    "a holder emits though there were others",
     "children are enqueued in part", "children are enqueued by the dead", "children are emitted by the feeder",
     "a child is enqueued again", "a root is enqueued again", "roots are stored in part", "acks are lost",
     "acks are repeated", "a feeder dies", "a feeder dies between two effects",

@@ -66,7 +66,7 @@ def test_an_ack_is_the_sum_of_a_segment_and_its_children() -> None:
     assert segments.ack_of(ROOT, TOKEN, 0) == segments.value_of(ROOT)
 
 
-def test_only_a_first_claim_that_was_held_until_it_was_acknowledged_emits_by_itself() -> None:
+def test_only_a_claim_that_is_alone_and_was_held_until_it_was_acknowledged_emits_by_itself() -> None:
     assert segments.is_sole(True, 9.9, 10.0)
     assert not segments.is_sole(False, 9.9, 10.0)
     assert not segments.is_sole(True, 10.0, 10.0)

@@ -5,7 +5,8 @@ stand on record, any of them may have completed it, and another one may yet turn
 counts is whose children are there: the first child of each claim is looked for. If one is found, that claim's
 children are the segment's. If none is, nobody has emitted, for a holder who may emit by itself is the only one on
 record; so the feeder decides, by whose completion stands now, and has that written down before it emits
-(``feeder``). A completion that emits nothing needs no decision: none of its children can be missed.
+(``feeder``). A completion that emits nothing needs no decision: none of its children can be missed. And where a
+holder's ack was heard, that holder was alone: it is that claim's children that are missing.
 
 Invariants: what is asked for at a time is bounded, and what waits is a row for each parent, not for each child:
 the children's ids follow from it. The newest parent is gone on with first, so rows are at most as many as a tree
@@ -206,13 +207,17 @@ class Walk:
 
     def _decide(self, row: Contest) -> None:
         """Whose children a segment has that several claims could have completed."""
-        stands = row.sight.tries[0]
-        if row.found is None and stands.emitted:
-            if row.root.has_heard(row.sight.segment):
-                return
-            self._findings.undecided(row.root, row.sight.segment, stands.token)
+        root, segment, stands = row.root, row.sight.segment, row.sight.tries[0]
+        if row.found is not None:
+            self._settle(root, row.sight, row.found)
+        elif root.has_heard(segment):
+            for each in row.sight.tries:
+                if each.emitted and not root.disagrees(segment, ack_of(segment, each.token, each.emitted)):
+                    self._settle(root, row.sight, each)
+        elif stands.emitted:
+            self._findings.undecided(root, segment, stands.token)
         else:
-            self._settle(row.root, row.sight, row.found or stands)
+            self._settle(root, row.sight, stands)
 
     def _settle(self, root: Root, sight: Sight, by: Try) -> None:
         """The segment's children are this claim's."""
