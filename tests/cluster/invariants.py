@@ -102,6 +102,21 @@ def positions(replica: Replica) -> Iterator[str]:
             yield f"{old} outlived two collections"
 
 
+def workflows(replica: Replica) -> Iterator[str]:
+    """A workflow lives with its steps, or has ended and has none; none is beyond its end."""
+    for name, each in replica.workflows.items():
+        if each.is_live != bool(each.steps) or (not each.is_live and (each.exhausted or each.sealed)):
+            yield f"workflow {name} is {each}"
+        if (each.sealed and each.open_inputs) or (each.is_live and not each.open_outputs):
+            yield f"workflow {name} sealed {each.sealed} of {each.outputs} with {each.open_inputs} open"
+        if not each.is_live and len(replica.collected) == 2 and each.since <= replica.collected[0]:
+            yield f"the tombstone of {name} outlived two collections"
+        if not 0 <= each.submitted <= each.since <= replica.version:
+            yield f"workflow {name} was submitted at {each.submitted} and is as it is since {each.since}"
+    if replica.workflows and replica.rules < 3:
+        yield "there are workflows under rules that have none"
+
+
 def text(replica: Replica) -> Iterator[str]:
     """The canonical text is the replica."""
     again = from_text(Replica, replica.text())
@@ -111,4 +126,4 @@ def text(replica: Replica) -> Iterator[str]:
         yield f"what is derived from its text differs: {faulty}"
 
 
-RULES = (ring, roster, joins, slots, nodes, positions, text)
+RULES = (ring, roster, joins, slots, nodes, positions, workflows, text)

@@ -10,25 +10,34 @@ from skuld_py.cluster.log.commands import (
     AcceptJoin,
     AddSlot,
     Command,
+    ExhaustInput,
     ForgetNode,
     Gc,
     JoinDirect,
     Joining,
+    KillWorkflow,
     Leave,
     LeaveSlot,
     NotifyJoin,
     PrepareJoin,
     RetireNode,
+    SealOutput,
     SetRules,
+    SubmitWorkflow,
 )
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.play import play
 from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.log.workflows import StepRow, Workflow
 from skuld_py.model.document import Member
 
 NODES = [f"n{index}:1" for index in range(5)]
 LIVES = [f"{node}~{life}" for node in NODES for life in "abc"]
 SLOTS = [f"slot-{index}" for index in range(6)]
+
+WORKFLOWS = ["census", "daily", "w3"]
+STEPS = tuple(StepRow(name, kind) for name, kind in (
+    ("in1", "input"), ("in2", "input"), ("sum", "function"), ("out1", "output"), ("out2", "output")))
 
 More = Sequence[Callable[[Random], Command]]
 
@@ -58,11 +67,26 @@ def random_command(random: Random, replica: Replica, more: More = ()) -> Command
         lambda: ForgetNode(random.choice(down)),
         Gc,
         lambda: SetRules(random.randint(0, 1)),
+        lambda: random_flow(random, replica),
     ]
-    weights = [6, 6, 6, 1, 4, 3, 4, 2, 2, 2, 1, 1]
+    weights = [6, 6, 6, 1, 4, 3, 4, 2, 2, 2, 1, 1, 6]
     if more and random.random() < 0.4:
         return random.choice(more)(random)
     return random.choices(choices, weights)[0]()
+
+
+def random_flow(random: Random, replica: Replica) -> Command:
+    """Something about a workflow, mostly one that lives: its next step, or any."""
+    name = random.choice([*replica.workflows] if replica.workflows and random.random() < 0.8 else WORKFLOWS)
+    known = replica.workflows.get(name, Workflow("", ""))
+    inputs = known.open_inputs if random.random() < 0.8 else ()
+    outputs = known.open_outputs if random.random() < 0.8 else ()
+    choices: list[Callable[[], Command]] = [
+        lambda: SubmitWorkflow(name, 16 * random.choice("aaab"), 32 * "0", STEPS[:random.choice([4, 5])]),
+        lambda: KillWorkflow(name, random.choice(["", "by hand"])),
+        lambda: ExhaustInput(name, random.choice(inputs or ("in1", "in2", "sum"))),
+        lambda: SealOutput(name, random.choice(outputs or ("out1", "out2", "sum")))]
+    return random.choices(choices, [3, 1, 8, 16 if known.is_sealing else 1])[0]()
 
 
 class Writer:

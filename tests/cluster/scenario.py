@@ -16,8 +16,11 @@ changed. ``->`` are all reactions in order, ``~`` is the whole diff, ``!`` the o
 Containers: ``members`` (needed only beside a ring of none, and to say at which position a node came: ``d@2``),
 ``ring a>b``, ``prepared`` and ``accepted`` (``observer:joiner``), ``aborted d@2``, ``left c@1``, ``down c@1``
 (placed nodes that have no life), ``leaving c``, ``slots`` and ``parked`` (``slot:member[tag,tag]``),
-``writers a#0@3``, ``collected 5 9``, ``replicas 3``, ``rules 1``. A member ``c~2`` is a life of node ``c``. Not
-listed but derived: whom a joiner describes, what failed (``!``), and, unless listed, each writer's last entry.
+``writers a#0@3``, ``collected 5 9``, ``replicas 3``, ``rules 1``,
+``workflows j:live@12<10#a[in1!,in2!,out1]`` (since 12, submitted at 10, with definition ``a``; its steps, those
+with ``!`` exhausted or sealed; ``in...`` is an input, ``out...`` an output) and ``j:killed@9<3#a=why``.
+
+A member ``c~2`` is a life of node ``c``. Not listed but derived: whom a joiner describes, what failed (``!``), and, unless listed, each writer's last entry.
 """
 
 from __future__ import annotations
@@ -35,12 +38,15 @@ from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.play import Outcome, Played, play
 from skuld_py.cluster.log.replica import Failure, Joins, Place, Replica, Slot, Written
 from skuld_py.cluster.log.ring import Ring
+from skuld_py.cluster.log.workflows import FUNCTION, INPUT, OUTPUT, StepRow, Workflow
 from skuld_py.cluster.member.watched import watched
 from skuld_py.errors import Malformed
 from skuld_py.model.document import Member
 
 SAME = "same"
 _STEP = re.compile(r"(\d+)(?: (\S+?)(?:#(\d+))?)?: (.+)")
+_FLOW = re.compile(r"(\S+):(live|completed|killed)@(\d+)<(\d+)#([0-9a-f])(?:\[(\S+)\])?(?:=(\S+))?")
+PLAN = 32 * "0"
 _PLAIN = (Outcome.APPLIED, Outcome.UNCHANGED)
 
 
@@ -63,7 +69,16 @@ COMMANDS: dict[str, Callable[..., c.Command | c.Rejoin]] = {
     "add-slot": lambda slot, member, *tags: c.AddSlot(slot, member, tags), "leave-slot": c.LeaveSlot,
     "retire-node": lambda node, *back: c.RetireNode(node, is_leaving=back != ("back",)),
     "forget-node": c.ForgetNode, "gc": lambda *after: c.Gc(*map(int, after)),
-    "set-rules": lambda rules: c.SetRules(int(rules)), "rejoin": c.Rejoin}
+    "set-rules": lambda rules: c.SetRules(int(rules)), "rejoin": c.Rejoin,
+    "submit-workflow": lambda name, *steps: c.SubmitWorkflow(
+        name.partition("#")[0], 16 * (name.partition("#")[2] or "a"), PLAN, tuple(map(row_of, steps))),
+    "kill-workflow": c.KillWorkflow, "exhaust-input": c.ExhaustInput, "seal-output": c.SealOutput}
+
+
+def row_of(step: str) -> StepRow:
+    """The row of a step by its name."""
+    return StepRow(step, next((kind for mark, kind in (("in", INPUT), ("out", OUTPUT)) if step.startswith(mark)),
+                              FUNCTION))
 
 
 def command_of(text: str) -> c.Command | c.Rejoin:
@@ -126,13 +141,31 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split()))
 
 
+def _workflows(text: str) -> dict[str, Workflow]:
+    made = {}
+    for each in text.split():
+        found = _FLOW.fullmatch(each)
+        if found is None:
+            raise BadScenario(f"{each!r} is no ID:STATE@SINCE<SUBMITTED#DIGEST[STEP,STEP!] or ...#DIGEST=REASON")
+        name, state, since, submitted, digest, listed, reason = found.groups()
+        steps = tuple(row_of(step.rstrip("!")) for step in (listed or "").split(",") if step)
+        marked = [step.rstrip("!") for step in (listed or "").split(",") if step.endswith("!")]
+        exhausted, sealed = (tuple(step.name for step in steps if step.name in marked and step.kind == kind)
+                             for kind in (INPUT, OUTPUT))
+        made[name] = Workflow(16 * digest, PLAN, state, int(since), int(submitted), steps=steps,
+                              exhausted=exhausted, sealed=sealed, reason=reason or "")
+    return made
+
+
 CONTAINERS: dict[str, Callable[[str], Any]] = {
     "members": _since, "ring": _pairs(">"), "prepared": _pairs(":"), "accepted": _pairs(":"),
     "aborted": _positions, "left": _positions, "down": _positions, "leaving": str.split,
-    "slots": _slots, "parked": _slots, "writers": _writers, "collected": _numbers, "replicas": int, "rules": int}
+    "slots": _slots, "parked": _slots, "writers": _writers, "collected": _numbers, "replicas": int, "rules": int,
+    "workflows": _workflows}
 
 
-_PLAIN_CONTAINERS = ("replicas", "rules", "collected", "slots", "parked", "writers", "left", "aborted")
+_PLAIN_CONTAINERS = ("replicas", "rules", "collected", "slots", "parked", "writers", "left", "aborted",
+                     "workflows")
 
 
 def containers_of(text: str) -> dict[str, Any]:

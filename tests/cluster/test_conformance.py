@@ -52,7 +52,7 @@ def test_every_command_of_onyx_has_a_row_in_each_of_its_releases() -> None:
 
 
 def test_what_stands_for_it_exists_or_is_marked_and_every_row_says_why() -> None:
-    assert {ours for _, _, ours, _ in ROWS} - {"superseded", "workflows"} == COMMANDS.keys()
+    assert {ours for _, _, ours, _ in ROWS} - {"superseded"} == COMMANDS.keys()
     assert all(why for *_, why in ROWS)
 
 

@@ -15,6 +15,7 @@ from skuld_py.cluster.log.canonical import from_text
 from skuld_py.cluster.log.entries import DEPTH_MAX, ENTRY_BYTES_MAX, Entry, decode
 from skuld_py.cluster.log.play import Outcome, UnknownRules, play
 from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.log.workflows import StepRow
 from skuld_py.errors import Malformed
 
 SEED = 20_150_213
@@ -25,7 +26,10 @@ EVERY: tuple[c.Command, ...] = (
     c.Leave("a"),
     c.JoinDirect("a", "b", (c.Joining("c", member_of("c")), c.Joining("d", member_of("d")))),
     c.AddSlot("s", "a", ("gpu", "x@y")), c.LeaveSlot("s"), c.RetireNode("a", is_leaving=False), c.ForgetNode("a"),
-    c.Gc(), c.SetRules(1))
+    c.Gc(), c.SetRules(1), c.KillWorkflow("w.1", "by hand"), c.ExhaustInput("w.1", "in1"),
+    c.SealOutput("w.1", "out"),
+    c.SubmitWorkflow("w.1", 16 * "a", 32 * "0", (
+        StepRow("in1", "input", 1, 4, ("gpu",), 50, "kill"), StepRow("out", "output")), "percentage", 30))
 SEEDS = [Entry("w@h:1~a", number, command).encode() for number, command in enumerate(EVERY)]
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 1 << 63, 10 ** 19, -(10 ** 18), 0.5, 1e300, "", "a" * 231, "\ud800", "é", "\x1b[2J", " ",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.invariants import faults
-from cluster.scenario import member_of
+from cluster.scenario import member_of, row_of
 from skuld_py.cluster.log import commands as c
 from skuld_py.cluster.log.canonical import from_text
 from skuld_py.cluster.log.entries import Entry
@@ -77,6 +77,7 @@ def joining(name: str) -> c.Joining:
 IDS = [f"{node}{life}" for node in "abcd" for life in ("", "~1", "~2")]
 ids = st.sampled_from(IDS)
 node_names = st.sampled_from(list("abcdz"))
+flows = st.sampled_from(["f1", "f2"])
 slot_ids = st.sampled_from(["s1", "s2", "s3"])
 JOIN = ids.map(prepare)
 COMMANDS = st.one_of(
@@ -85,6 +86,10 @@ COMMANDS = st.one_of(
     st.builds(c.LeaveSlot, slot_ids), st.builds(c.RetireNode, node_names, st.booleans()),
     st.builds(c.ForgetNode, node_names), st.builds(c.Gc, st.sampled_from([-2, -2, -1, 5])),
     st.builds(c.SetRules, st.integers(-1, 1)),
+    st.builds(c.SubmitWorkflow, flows, st.sampled_from([16 * "a", 16 * "b"]), st.just(32 * "0"),
+              st.just(tuple(map(row_of, ("in1", "out1", "out2"))))),
+    st.builds(c.KillWorkflow, flows), st.builds(c.ExhaustInput, flows, st.sampled_from(["in1", "out1"])),
+    st.builds(c.SealOutput, flows, st.sampled_from(["in1", "out1", "out2"])),
     st.builds(c.JoinDirect, ids, ids, st.lists(ids.map(joining), max_size=3).map(tuple)),
     ids.map(lambda name: c.PrepareJoin(name, member_of(name))))
 WRITE = st.builds(Write, st.sampled_from([*IDS, "op"]), COMMANDS, st.sampled_from([True, True, True, False]))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
 import attrs
 import pytest
 
-from cluster.random_log import Writer, member
+from cluster.random_log import Writer, member, random_flow
 from skuld_py.cluster.log.canonical import to_text
 from skuld_py.cluster.log.commands import (
     COMMANDS,
@@ -54,9 +54,14 @@ def replicas(random: Random, count: int) -> list[Replica]:
     for _ in range(count):
         writer = Writer(random, Replica(replicas=2), COMMANDS)
         for _ in range(random.randint(3, 40)):
-            writer.next()
+            writer.next(flows(writer) if random.random() < 0.5 else ())
         found.append(writer.replica)
     return found
+
+
+def flows(writer: Writer) -> list[Callable[[Random], Command]]:
+    """Besides, something about workflows."""
+    return [lambda random: random_flow(random, writer.replica)]
 
 
 def scrambled(random: Random, replica: Replica, others: list[Replica], kept: frozenset[str]) -> Replica:
@@ -76,15 +81,15 @@ def outcome(played: Played, written: frozenset[str]) -> object:
 
 def test_commands_read_and_write_what_they_declare_and_nothing_else() -> None:
     """Undeclared reads would see another replica's values; undeclared writes would change them."""
-    random = Random(4)
+    random = Random(6)
     others = replicas(random, 60)
     applied: Counter[str] = Counter()
-    for replica in others * 4:
+    for replica in others * 6:
         writer = Writer(random, replica, COMMANDS)
         for _ in range(12):
             writer.replica = replica
             try:
-                entry = decode(writer.next())
+                entry = decode(writer.next(flows(writer) if random.random() < 0.5 else ()))
             except Exception:
                 continue
             declared = FOOTPRINTS[entry.command.kind]
@@ -336,7 +341,7 @@ def test_in_a_typical_run_entries_go_on_and_wait_and_overtake(scheme: Scheme) ->
     """The runs above show something only if all of it happens in them."""
     ahead = overtaking = dropped = 0
     kinds: Counter[Outcome] = Counter()
-    for seed in range(20):
+    for seed in range(25):
         run = Run(seed, 60, scheme)
         run.run(0.9)
         ahead += run.versions.ahead
@@ -344,7 +349,7 @@ def test_in_a_typical_run_entries_go_on_and_wait_and_overtake(scheme: Scheme) ->
         dropped += run.dropped
         kinds.update(each.outcome for each in run.played.values())
 
-    assert kinds.total() == 20 * 60
+    assert kinds.total() == 25 * 60
     assert ahead >= 200 and overtaking >= 25
     assert dropped >= 20 or scheme is SCHEME  # in which somebody reads each decision
     assert all(kinds[each] >= 10 for each in Outcome)

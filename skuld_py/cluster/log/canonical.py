@@ -2,7 +2,8 @@
 
 JSON without blanks, so that an operator can read the log with any ZooKeeper client. An object's fields are sorted;
 a mapping is a list of pairs, in its own order, because that order is part of the value (which member joined
-first). Fields that are derived from others (``eq=False``) are left out and computed again.
+first). Fields that are derived from others (``eq=False``) are left out and computed again. Fields that are
+``SPARSE`` are left out while they are empty: to releases that do not know them text and digest are the same.
 
 Reading is total: a text gives a value of the class asked for, or ``Malformed`` naming the field. JSON can spell
 half a character, which no file and no digest can hold; that is malformed, too.
@@ -22,6 +23,8 @@ import attrs
 from skuld_py.errors import Malformed
 
 T = TypeVar("T")
+SPARSE = {"is_sparse": True}
+"""Metadata of a field that has a default and came later: no part of the text while it is empty."""
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -34,7 +37,8 @@ def to_plain(value: Any) -> Any:
     """The value in JSON's types."""
     kind: Any = type(value)
     if attrs.has(kind):
-        return {field.name: to_plain(getattr(value, field.name)) for field in _stored(kind)}
+        return {field.name: to_plain(here) for field in _stored(kind)
+                if (here := getattr(value, field.name)) or not field.metadata.get("is_sparse")}
     if isinstance(value, Mapping):
         return [[key, to_plain(each)] for key, each in value.items()]
     if isinstance(value, tuple | list):

@@ -23,6 +23,7 @@ from skuld_py.errors import Malformed
 ENTRY_BYTES_MAX = 256 << 10
 DEPTH_MAX = 16
 DIGITS_MAX = 20
+UNKNOWN_COMMAND = "is no command of this version"
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
@@ -65,5 +66,5 @@ def decode(raw: bytes, commands: Mapping[str, type[Command]] = COMMANDS) -> Entr
     if type(seq) is not int or not 0 <= seq < 1 << 63:
         raise Malformed("entry.seq", "is no number from 0 on")
     if not isinstance(kind, str) or kind not in commands:
-        raise Malformed("entry.do", "is no command of this version")
+        raise Malformed("entry.do", UNKNOWN_COMMAND)
     return Entry(writer, seq, from_plain(commands[kind], plain["with"]))

@@ -10,7 +10,8 @@ partitions, under a name that it keeps. So liveness is not placement: a member t
 
 Bounds: ``left`` and ``writers`` keep what is younger than the last two collections (``gc``), ``failed`` the last
 ``FAILED_MAX``. ``aborted`` holds joiners that were told no, until they are prepared, leave, or are collected;
-``parked`` slots go with the member that they wait for, or once it has written nothing for two collections.
+``parked`` slots go with the member that they wait for, or once it has written nothing for two collections. Of
+``workflows`` those that live are bounded (``workflows``), those that have ended go as ``left`` does.
 
 Rejected: ids of nodes as members (a restarted node would answer for what its former life had asked); persistent
 trees for the mappings (their order is that of hashes; a copy of ten thousand entries takes 0.1 ms).
@@ -25,8 +26,9 @@ from typing import Any
 
 import attrs
 
-from skuld_py.cluster.log.canonical import to_text
+from skuld_py.cluster.log.canonical import SPARSE, to_text
 from skuld_py.cluster.log.ring import Ring
+from skuld_py.cluster.log.workflows import Workflows
 from skuld_py.config import RULES, Parameters
 from skuld_py.model.document import Member
 
@@ -112,7 +114,7 @@ def _less(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 @attrs.frozen
 class Replica:
     """``version`` is the position of the last entry played, -1 before the first. All by member id, except
-    ``nodes`` (by node name), ``slots`` and ``parked`` (by slot id) and ``writers`` (by writer)."""
+    ``nodes`` (by node name), ``slots`` and ``parked`` (by slot id), ``writers`` (by writer) and ``workflows``."""
 
     replicas: int = 3
     """How many nodes keep a copy of each task; as many must stay placed."""
@@ -137,6 +139,8 @@ class Replica:
     failed: tuple[Failure, ...] = ()
     collected: tuple[int, ...] = ()
     """Positions of the last collections, newest last."""
+    workflows: Workflows = attrs.field(factory=dict, metadata=SPARSE)
+    """Empty under rules before 3."""
 
     @classmethod
     def base(cls, parameters: Parameters) -> Replica:

@@ -244,7 +244,7 @@ class Versions:
             admitted = admit(self._past(step), step.position, entry)
             if isinstance(admitted, Played):
                 self._drop(step.position)
-                self._effects.append(admitted)
+                self._tell(admitted)
                 return
             step.is_admitted = True
             step.view["writers"] = admitted.writers
@@ -260,6 +260,9 @@ class Versions:
         else:
             self._drop(step.position)
         self.ahead += any(other.position < step.position for other in self._waiting)
+        self._tell(played)
+
+    def _tell(self, played: Played) -> None:
         if played.outcome in (Outcome.FAILED, Outcome.REFUSED):
             self._fail(played)
         else:

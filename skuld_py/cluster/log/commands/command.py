@@ -43,6 +43,8 @@ class Command:
     """A command, as an entry carries it."""
 
     kind: ClassVar[str]
+    since: ClassVar[int] = 1
+    """From these rules on it is a command; before that, an entry with it is one that cannot be read."""
 
     def apply(self, replica: Replica, position: int) -> Replica:
         """The next replica; the same one if nothing changes. May raise ``Inapplicable``."""

@@ -16,15 +16,19 @@ import attrs
 from skuld_py.cluster.log.commands.abort_join import AbortJoin
 from skuld_py.cluster.log.commands.accept_join import AcceptJoin
 from skuld_py.cluster.log.commands.add_slot import AddSlot
+from skuld_py.cluster.log.commands.exhaust_input import ExhaustInput
 from skuld_py.cluster.log.commands.forget_node import ForgetNode
 from skuld_py.cluster.log.commands.gc import Gc
 from skuld_py.cluster.log.commands.join_direct import JoinDirect
+from skuld_py.cluster.log.commands.kill_workflow import KillWorkflow
 from skuld_py.cluster.log.commands.leave import Leave
 from skuld_py.cluster.log.commands.leave_slot import LeaveSlot
 from skuld_py.cluster.log.commands.notify_join import NotifyJoin
 from skuld_py.cluster.log.commands.prepare_join import PrepareJoin
 from skuld_py.cluster.log.commands.retire_node import RetireNode
+from skuld_py.cluster.log.commands.seal_output import SealOutput
 from skuld_py.cluster.log.commands.set_rules import SetRules
+from skuld_py.cluster.log.commands.submit_workflow import SubmitWorkflow
 
 Groups = frozenset[str]
 
@@ -36,6 +40,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "slots": ("slots", "parked"),
     "writers": ("writers",),
     "collected": ("collected",),
+    "workflows": ("workflows",),
 }
 """The fields of each group. ``failed`` and ``version`` are the log's own, and ``replicas`` never changes."""
 
@@ -67,7 +72,11 @@ FOOTPRINTS: Mapping[str, Footprint] = {
     LeaveSlot.kind: footprint("", "slots"),
     RetireNode.kind: footprint("", "nodes"),
     ForgetNode.kind: footprint("", "nodes"),
-    Gc.kind: footprint("", "collected left ring slots writers"),
+    Gc.kind: footprint("", "collected left ring slots workflows writers"),
     SetRules.kind: footprint("", "rules"),
+    SubmitWorkflow.kind: footprint("", "workflows"),
+    KillWorkflow.kind: footprint("", "workflows"),
+    ExhaustInput.kind: footprint("", "workflows"),
+    SealOutput.kind: footprint("", "workflows"),
 }
 """By kind of command."""

@@ -6,7 +6,7 @@ row, and the second would drop what the first had kept for entries on their way.
 The writer stores the origin and removes the entries before it, with some grace for readers that are on their way
 (``member.chores``). What is dropped from the replica is older than the collection before this one, so that an
 entry that was on its way then still finds the tombstone it would have met. A parked slot goes once its member has
-neither joined nor written anything for as long.
+neither joined nor written anything for as long; the tombstone of a workflow goes as all others do.
 """
 
 from __future__ import annotations
@@ -47,11 +47,14 @@ class Gc(Command):
             left={member: at for member, at in replica.left.items() if at > since},
             aborted={joiner: at for joiner, at in replica.aborted.items() if at > since},
             parked={slot: each for slot, each in replica.parked.items()
-                    if each.member in writers or replica.is_known(each.member)})
+                    if each.member in writers or replica.is_known(each.member)},
+            workflows={name: each for name, each in replica.workflows.items()
+                       if each.is_live or each.since > since})
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
         """How many tombstones went."""
         if old is new:
             return {}
-        gone = len(old.left) + len(old.aborted) - len(new.left) - len(new.aborted)
+        gone = sum(map(len, (old.left, old.aborted, old.workflows))) - sum(map(len, (
+            new.left, new.aborted, new.workflows)))
         return {"origin": str(new.collected[-1]), "tombstones dropped": str(gone)}

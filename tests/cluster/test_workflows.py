@@ -1,0 +1,147 @@
+"""Workflows in the log: what a submission may say, how many live, and that older rules have none of it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import attrs
+import pytest
+
+from cluster.random_log import Writer, random_flow
+from cluster.scenario import PLAN, row_of
+from skuld_py.cluster.log.commands import COMMANDS, Command, KillWorkflow, SubmitWorkflow
+from skuld_py.cluster.log.entries import Entry, decode
+from skuld_py.cluster.log.play import Outcome, Played, play
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.log.workflows import LIVE_MAX, STEPS_MAX, WEIGHT_MAX, StepRow, Workflow, live
+from skuld_py.errors import Malformed
+
+ROWS = (row_of("in1"), row_of("out1"))
+DIGEST = 16 * "a"
+
+
+def written(replica: Replica, command: Command) -> Played:
+    at = replica.version + 1
+    return play(replica, at, Entry("op", at, command).encode())
+
+
+def submission(name: str, steps: tuple[StepRow, ...] = ROWS) -> SubmitWorkflow:
+    return SubmitWorkflow(name, DIGEST, PLAN, steps)
+
+
+# -- what a submission may say -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("changes", "problem"), [
+    ({"workflow": ""}, "SubmitWorkflow.workflow: is no name of a workflow"),
+    ({"workflow": "a" * 101}, "SubmitWorkflow.workflow: is no name of a workflow"),
+    ({"workflow": "a/b"}, "SubmitWorkflow.workflow: is no name of a workflow"),
+    ({"digest": "A" * 16}, "SubmitWorkflow.digest: is no digest"),
+    ({"plan": "0" * 31}, "SubmitWorkflow.plan: is no task id"),
+    ({"spreading": "greedy"}, "SubmitWorkflow.spreading: is none of balanced, percentage, colocated"),
+    ({"percentage": 101}, "SubmitWorkflow.percentage: is 101, not in 0..100"),
+    ({"steps": ()}, "SubmitWorkflow.steps: are 0, not 1..256"),
+    ({"steps": (*ROWS, *(row_of(f"f{number}") for number in range(STEPS_MAX)))},
+     "SubmitWorkflow.steps: are 258, not 1..256"),
+    ({"steps": (*ROWS, row_of("in1"))}, "SubmitWorkflow.steps: name a step twice"),
+    ({"steps": ROWS[:1]}, "SubmitWorkflow.steps: have no input or no output"),
+    ({"steps": ROWS[1:]}, "SubmitWorkflow.steps: have no input or no output"),
+])
+def test_what_a_submission_may_not_say(changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(Malformed) as raised:
+        attrs.evolve(submission("w"), **changes)
+
+    assert raised.value.message == problem
+
+
+@pytest.mark.parametrize(("changes", "problem"), [
+    ({"name": "a.b"}, "StepRow.name: is no name of a step"),
+    ({"name": "a" * 65}, "StepRow.name: is no name of a step"),
+    ({"kind": "leaf"}, "StepRow.kind: is none of input, function, output"),
+    ({"least": 0}, "StepRow.least: is 0, not in 1..1073741824"),
+    ({"least": 3, "most": 2}, "StepRow.least: is 3, more than the most, 2"),
+    ({"tags": ("",)}, "StepRow.tags: are no tags, or more than 16"),
+    ({"tags": ("x",) * 17}, "StepRow.tags: are no tags, or more than 16"),
+    ({"percentage": -1}, "StepRow.percentage: is -1, not in 0..100"),
+    ({"flux": "stay"}, "StepRow.flux: is none of continue, kill, recover"),
+])
+def test_what_a_step_may_not_be(changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(Malformed) as raised:
+        attrs.evolve(row_of("in1"), **changes)
+
+    assert raised.value.message == problem
+
+
+@pytest.mark.parametrize("reason", ["x" * 251, "a\nb", "\x1b[2J", "\u202ea", "\x9b", "\u2028"])
+def test_a_reason_is_short_and_harmless_to_a_terminal(reason: str) -> None:
+    with pytest.raises(Malformed, match="is no reason of at most 250 printable characters"):
+        KillWorkflow("w", reason)
+
+
+def test_a_reason_may_be_in_any_language() -> None:
+    assert KillWorkflow("w", "größer als 😀 日本").reason
+
+
+# -- how many live -------------------------------------------------------------------------------
+
+
+def test_only_so_many_live_and_one_that_has_ended_makes_room() -> None:
+    known = {f"w{number}": Workflow(DIGEST, PLAN, steps=ROWS, since=0, submitted=0) for number in range(LIVE_MAX)}
+    replica = Replica(version=0, workflows=known)
+    refused = written(replica, submission("more"))
+    assert (refused.outcome, refused.reason) == (
+        Outcome.REFUSED, "1000 workflows live already; kill one, or wait until one is complete")
+
+    replica = written(refused.replica, KillWorkflow("w7")).replica
+    replica = written(replica, submission("more")).replica
+
+    assert len(live(replica.workflows)) == LIVE_MAX and [*replica.workflows][-1] == "more"
+
+
+def test_the_steps_of_all_together_are_bounded_so_that_the_origin_is() -> None:
+    tags = tuple(f"{number}".rjust(100, "t") for number in range(16))
+    large = (*ROWS, *(StepRow(f"{number}".rjust(64, "f"), "function", tags=tags) for number in range(254)))
+    with pytest.raises(Malformed):
+        decode(Entry("op", 0, submission("too-long-for-an-entry", large)).encode())
+    replica, count = Replica(), 0
+    while (played := written(replica, submission(f"w{count}", large[:100]))).outcome is Outcome.APPLIED:
+        replica, count = played.replica, count + 1
+
+    assert "have too many steps and tags together" in played.reason
+    assert 20 < count < LIVE_MAX
+    assert WEIGHT_MAX // 2 < len(replica.text()) < WEIGHT_MAX * 1.1
+
+
+def test_one_whose_place_in_the_order_is_the_first_keeps_it() -> None:
+    replica = Replica()
+    for name in ("b", "a", "c"):
+        replica = written(replica, submission(name)).replica
+    replica = written(replica, COMMANDS["exhaust-input"]("b", "in1")).replica  # type: ignore[call-arg]
+
+    assert [*live(replica.workflows)] == ["b", "a", "c"]
+
+
+# -- older rules ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", [1, 2])
+def test_releases_that_know_no_workflows_have_the_same_replica_under_their_rules(rules: int) -> None:
+    """They play the entries as unreadable, and know no such field."""
+    former = {kind: each for kind, each in COMMANDS.items() if each.since <= rules}
+    assert len(former) == len(COMMANDS) - 4
+    random = Random(rules)
+    writer = Writer(random, Replica(replicas=2, rules=rules), COMMANDS)
+    theirs, met = writer.replica, 0
+    for at in range(300):
+        raw = writer.next([lambda random: random_flow(random, writer.replica)])
+        theirs = play(theirs, at, raw, former).replica
+
+        assert theirs.digest() == writer.replica.digest()
+        met += b"workflow" in raw
+    assert met > 30
+    assert "workflows" not in writer.replica.text()
+
+
+def test_where_there_are_none_the_text_is_as_before_and_where_there_are_it_has_them() -> None:
+    assert "workflows" not in Replica().text()
+    assert '"workflows":[["w",{' in written(Replica(), submission("w")).replica.text()
