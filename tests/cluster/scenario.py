@@ -20,7 +20,8 @@ Containers: ``members`` (needed only beside a ring of none, and to say at which 
 ``workflows j:live@12<10#a[in1!,in2!,out1]`` (since 12, submitted at 10, with definition ``a``; its steps, those
 with ``!`` exhausted or sealed; ``in...`` is an input, ``out...`` an output) and ``j:killed@9<3#a=why``.
 
-A member ``c~2`` is a life of node ``c``. Not listed but derived: whom a joiner describes, what failed (``!``), and, unless listed, each writer's last entry.
+A member ``c~2`` is a life of node ``c``. Not listed but derived: whom a joiner describes, what failed (``!``),
+and, unless listed, each writer's last entry.
 """
 
 from __future__ import annotations

@@ -12,13 +12,17 @@ from skuld_py.cluster.log.commands import (
     COMMANDS,
     AcceptJoin,
     Command,
+    Gc,
+    KillWorkflow,
     Leave,
     NotifyJoin,
     PrepareJoin,
+    SealOutput,
 )
 from skuld_py.cluster.log.commands.admission import less
 from skuld_py.cluster.log.play import Played, Player, play
 from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.log.workflows import State
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.member.reader import Reader
 from skuld_py.cluster.member.watched import watched
@@ -158,6 +162,38 @@ class KeepingLeave(Leave):
         return attrs.evolve(made, joins=replica.joins, joiners=replica.joiners, aborted=less(made.aborted, joiner))
 
 
+@attrs.frozen
+class OnyxSeal(SealOutput):
+    """No guard, as in Onyx: of a workflow that has ended, or whose inputs are open, it counts as well."""
+
+    def apply(self, replica: Replica, position: int) -> Replica:
+        known = replica.workflows.get(self.workflow)
+        if known is None or self.step in known.sealed:
+            return replica
+        made = attrs.evolve(known, sealed=(*known.sealed, self.step), since=position)
+        return attrs.evolve(replica, workflows={**replica.workflows, self.workflow: made})
+
+
+@attrs.frozen
+class OnyxKill(KillWorkflow):
+    """What is complete is killed all the same, as in Onyx."""
+
+    def apply(self, replica: Replica, position: int) -> Replica:
+        known = replica.workflows.get(self.workflow)
+        if known is None or known.state == State.KILLED.value:
+            return replica
+        return attrs.evolve(replica, workflows={
+            **replica.workflows, self.workflow: known.ended(State.KILLED, position)})
+
+
+@attrs.frozen
+class OnyxGc(Gc):
+    """All that has ended is forgotten at once, and what lives with it."""
+
+    def apply(self, replica: Replica, position: int) -> Replica:
+        return attrs.evolve(super().apply(replica, position), workflows={})
+
+
 def without_numbers(replica: Replica, position: int, raw: bytes, commands: Mapping[str, type[Command]]) -> Played:
     """Entries that come twice are applied twice."""
     return play(attrs.evolve(replica, writers={}), position, raw, commands)
@@ -235,5 +271,8 @@ BROKEN: dict[str, World] = {
     "its own leave not noticed": World(membership=Stubborn),
     "appends before the pulse stands": World(membership=Hasty),
     "what was jumped over not made good": World(membership=Forgetful),
+    "seals without guards": World(commands={**KNOWN, "seal-output": OnyxSeal}),
+    "what is complete is killed": World(commands={**KNOWN, "kill-workflow": OnyxKill}),
+    "what lives is collected": World(commands={**KNOWN, "gc": OnyxGc}),
     "an entry that fails leaves something": World(player=raising),
 }

@@ -29,7 +29,9 @@ REQUIRED = (*(f"fault {kind}" for kind in KINDS), JUMPS, COLLECTIONS, "entry rep
             "append uncertain, not applied", "append uncertain, applied late",
             "pulse hidden by a server that is behind", "entries hidden by a server that is behind",
             "wish of a lost session carried out",
-            "observer gone in the middle of a join", "pulse of a former life removed")
+            "observer gone in the middle of a join", "pulse of a former life removed",
+            "applied submit-workflow", "applied exhaust-input", "applied seal-output", "workflow completed",
+            "workflow killed", "entry about a workflow again", "entry about a workflow late")
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:

@@ -29,6 +29,8 @@ class Options:
     faults: int = 0
     faults_ms: int = 0
     """How long faults go on."""
+    flows: int = 0
+    """How often somebody writes about workflows meanwhile."""
     rounds: int = 1
     """How often faults and quiet follow each other."""
     drives: bool = False
@@ -75,7 +77,7 @@ def draw(random: Random) -> Options:
         members, settings, registry, weather, spread_ms=random.choice([0, 100, 3_000]),
         faults=random.randint(0, 20), faults_ms=random.choice([1_000, 4_000, 10_000]),
         rounds=random.choice([1, 1, 2]), drives=length_max < 60 and random.random() < 0.5,
-        scaling=_scaling(random, members), rules=random.choice([1, RULES, RULES]))
+        scaling=_scaling(random, members), rules=random.choice([1, RULES, RULES]), flows=random.choice([0, 5, 15]))
 
 
 def _scaling(random: Random, members: int) -> tuple[Scaling, ...]:

@@ -14,6 +14,7 @@ from skuld_py.cluster.log.commands import RetireNode
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.simulation.coordination.faults import Faults
+from skuld_py.simulation.coordination.flows import Flows
 from skuld_py.simulation.coordination.options import Options, draw
 from skuld_py.simulation.coordination.placed import Onlooker
 from skuld_py.simulation.coordination.stage import Stage, World
@@ -67,6 +68,7 @@ class Run:
         self.scheduler, self.registry = self.stage.scheduler, self.stage.registry
         self.stats = self.stage.stats
         self.faults = Faults(stream(seed, "faults"), self.stage, self.stats)
+        self._flows = Flows(stream(seed, "workflows"), self.stage, self.stats)
         self._starts = stream(seed, "starts")
         self._damages = stream(seed, "damages")
         self._damaged: list[Membership] = []
@@ -114,6 +116,8 @@ class Run:
         self.registry.options, self.stage.network.weather = self.options.registry, self.options.weather
         for _ in range(self.options.faults):
             self.scheduler.at(begin_ms + self._starts.randint(0, self.options.faults_ms), self.faults.strike)
+        for _ in range(self.options.flows):
+            self.scheduler.at(begin_ms + self._starts.randint(0, self.options.faults_ms), self._flows.write)
         if self.options.is_damaged:
             self.scheduler.at(begin_ms + self._damages.randint(0, self.options.faults_ms), self._damage)
         until_ms = begin_ms + self.options.faults_ms

@@ -1,8 +1,8 @@
 """The reference: the replica at every position of the log, played once and without jumps.
 
 Every member that plays the log is compared with it, and so with all others. And each entry is judged as it comes:
-that it leaves the ring, the joins and the places sound, changes nothing when it is a repetition, and takes out no
-member that lives.
+that it leaves the ring, the joins and the places sound, changes nothing when it is a repetition, takes out no
+member that lives, and lets a workflow do only what comes next.
 
 A member that stands where the reference stood is given what the reference made of the entry, for playing is a
 function of both; only a member that came over a jump, with a replica read from a text, plays the entry itself.
@@ -19,10 +19,12 @@ from skuld_py.cluster.log.commands import Leave
 from skuld_py.cluster.log.lives import is_newer
 from skuld_py.cluster.log.play import Outcome, Played, Player
 from skuld_py.cluster.log.replica import PLACES_BY_AGE, Replica
+from skuld_py.simulation.workflow_lives import strays
 
 DAMAGE = "nobody~0"
 """The id that has left in a replica damaged on purpose, and in no other: that replica may differ."""
-_ORDERED = ("members", "joiners", "aborted", "left", "nodes", "slots", "parked", "writers")
+ENDS = ("completed", "killed")
+_ORDERED = ("members", "joiners", "aborted", "left", "nodes", "slots", "parked", "writers", "workflows")
 
 
 class Reference:
@@ -70,13 +72,16 @@ class Reference:
             self.counts[f"applied {command.kind}"] += 1
             self.counts["observer gone in the middle of a join"] += isinstance(command, Leave) and bool(
                 self.newest.joins.joiner_of(command.member))
+            if played.diff.get("state") in ENDS:
+                self.counts[f"workflow {played.diff['state']}"] += 1
 
     def _judge(self, played: Played, raw: bytes, pulses: Collection[str]) -> None:
         at, old, new = played.position, self.newest, played.replica
         horizon = old.collected[0] if len(old.collected) > 1 else -1  # numbers before it may be forgotten
         if self._seen.get(raw, -1) > horizon and played.entry is not None and attrs.evolve(old, version=at) != new:
             self.blame(f"entry {at} repeats entry {self._seen[raw]} and changed the replica")
-        self._seen.setdefault(raw, at)
+        if played.entry is not None:  # what was written for later rules than these counts once they hold
+            self._seen.setdefault(raw, at)
         if played.entry is not None and isinstance(command := played.entry.command, Leave) \
                 and not played.entry.writer.startswith("operator") and played.entry.writer != command.member \
                 and command.member in pulses:
@@ -84,7 +89,7 @@ class Reference:
         if played.outcome is Outcome.FAILED and attrs.evolve(old, version=at, failed=new.failed,
                                                              writers=new.writers) != new:
             self.blame(f"entry {at} failed and changed the replica")
-        for fault in (*faults_of(new), *_takings(old, new)):
+        for fault in (*faults_of(new), *_takings(old, new), *strays(old, played)):
             self.blame(f"after entry {at}: {fault}")
 
     # -- those who play it -----------------------------------------------------------------------

@@ -1,0 +1,75 @@
+"""Workflows in a run: somebody writes of them, in any order, and each entry may come again, or late.
+
+What is written mostly means something: the next step of a workflow that lives. The rest is what a cluster never
+should write: another definition under the same id, seals before their time, words about what has ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import attrs
+
+from skuld_py.cluster.log.commands import (
+    Command,
+    ExhaustInput,
+    KillWorkflow,
+    SealOutput,
+    SubmitWorkflow,
+)
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.log.workflows import State, StepRow, Workflow
+from skuld_py.simulation.coordination.stage import Stage
+
+NAMES = ("census", "daily", "weekly")
+STEPS = (StepRow("left", "input"), StepRow("right", "input"), StepRow("join", "function"),
+         StepRow("table", "output"), StepRow("report", "output"))
+NONE = Workflow("", "", State.KILLED.value)
+WRITERS = 3
+LATE_MS_MAX = 8_000
+BURST = 4
+
+
+def about_workflows(random: Random, replica: Replica) -> Command:
+    """A command about a workflow that this replica knows, or about none."""
+    living = [name for name, each in replica.workflows.items() if each.is_live]
+    name = random.choice(living if living and random.random() < 0.85 else NAMES)
+    known = replica.workflows.get(name, NONE)
+    step = random.choice(STEPS).name
+    if not known.is_live and random.random() < 0.7:
+        return SubmitWorkflow(name, 16 * random.choice("aaab"), 32 * "0", STEPS[:random.choice((4, 5))])
+    drawn = random.random()
+    if drawn < 0.05:
+        return KillWorkflow(name, "as it was drawn")
+    if drawn < 0.55:
+        return ExhaustInput(name, random.choice(known.open_inputs or (step,)))
+    return SealOutput(name, random.choice(known.open_outputs or (step,)))
+
+
+@attrs.define
+class Flows:
+    """Writes of workflows as several writers; ``stats`` counts what came again."""
+
+    random: Random
+    stage: Stage
+    stats: Counter[str]
+    _seqs: Counter[str] = attrs.field(factory=Counter)
+
+    def write(self) -> None:
+        """A few entries, one behind the other."""
+        for _ in range(self.random.randint(1, BURST)):
+            is_late, is_again = self.random.random() < 0.2, self.random.random() < 0.2
+            delay_ms = self.random.randint(1, LATE_MS_MAX) if is_late else 0
+            # A writer writes one after the other: what is late is somebody's only entry.
+            writer = f"late{self._seqs.total()}" if is_late else f"flows{self.random.randrange(WRITERS)}"
+            command = about_workflows(self.random, self.stage.registry.replica)
+            raw = Entry(writer, self._seqs[writer], command).encode()
+            self._seqs[writer] += 1
+            self.stage.scheduler.after(delay_ms, self.stage.registry.put_entry, raw)
+            if is_again:
+                delay_ms += self.random.randint(1, LATE_MS_MAX)
+                self.stage.scheduler.after(delay_ms, self.stage.registry.put_entry, raw)
+            self.stats["entry about a workflow again"] += is_again
+            self.stats["entry about a workflow late"] += is_late
