@@ -36,6 +36,7 @@ from skuld_py.model.messages import (
     Count,
     Describe,
     Failed,
+    Follow,
     Get,
     GetSettings,
     Greet,
@@ -45,6 +46,7 @@ from skuld_py.model.messages import (
     ReadLog,
     Report,
     Reported,
+    Survey,
 )
 
 ATTEMPT_S = 1.5
@@ -58,7 +60,8 @@ FIRST_CONNECT_S, CONNECT_S = 0.005, 0.05
 two, and at most. After a refusal the nodes are left alone for the longer time, and twice as long after each."""
 PAUSE_S, BUSY_S = 0.2, 1.6
 """The longest pause after a refusal; and after one that tells of too much work."""
-READING = frozenset((Await, Count, Describe, Get, GetSettings, Greet, List, Muster, ReadLog))
+READING = frozenset((Await, Count, Describe, Follow, Get, GetSettings, Greet, List, Muster,
+                     ReadLog, Survey))
 """Requests that change nothing."""
 LAST_S = 0.25
 """A request that was refused is not sent again with less time than this for its answer: a definite refusal is

@@ -18,6 +18,11 @@ LIFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@~-]{0,229}", re.ASCII)
 """A member's id, that is one life of a node: its name, ``~``, and something that is never used again."""
 
 
+def queues_of(workflow: str) -> str:
+    """How the names of a workflow's queues begin."""
+    return f"wf.{workflow}."
+
+
 def check_name(field: str, name: object, grammar: re.Pattern[str] = NAME) -> str:
     """The name itself, or ``Refused`` naming the field and the grammar."""
     if not isinstance(name, str) or not grammar.fullmatch(name):

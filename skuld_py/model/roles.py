@@ -33,9 +33,11 @@ PEER = "peer"
 """All that nodes say to each other."""
 _OF_ALL = frozenset({"status", "get", "get_many", "results"})
 _WORKING = _OF_ALL | {"claim", "renew", "renew_many", "append", "complete", "complete_many", "fail", "fail_many",
-                      "snooze", "release", "log", "report"}
-_PRODUCING = _OF_ALL | {"enqueue", "enqueue_many", "mint", "cancel"}
-_READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedules", "limits", "workers"}
+                      "snooze", "release", "log", "report", "advance", "workflows"}
+_PRODUCING = _OF_ALL | {"enqueue", "enqueue_many", "mint", "cancel", "submit_workflow", "kill_workflow",
+                        "workflows"}
+_READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedules", "limits", "workers",
+                      "workflows", "follow_log"}
 _STEERING = frozenset({"retry", "pause", "resume", "purge", "put_schedule", "remove_schedule",
                        "set_limits", "remove_limits"})
 
@@ -49,7 +51,7 @@ VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
 })
 """What each role may do. A worker reads logs, so as to go on where the claim before ended; an archiver, because
 what it is offered holds the ends of long ones only."""
-UNLIMITED = _STEERING | {"cancel", "collectable", "archived", "workers"}
+UNLIMITED = _STEERING | {"cancel", "collectable", "archived", "workers", "follow_log"}
 """Verbs that reach any queue, hence only for callers that are not limited to some."""
 CLIENTS = tuple(role for role in Role if role is not Role.NODE)
 """Roles that a caller who is no node may have."""

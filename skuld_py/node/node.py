@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 
+from skuld_py.cluster.log.commands import Command
+from skuld_py.cluster.member.chronicle import Chronicle
 from skuld_py.cluster.placement import place
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing, protocol_of
 from skuld_py.errors import Malformed
@@ -70,6 +72,7 @@ from skuld_py.node.reads.requests import ReadRequests
 from skuld_py.node.retention.requests import RetentionRequests
 from skuld_py.node.schedules.ticks import Ticks
 from skuld_py.node.workers.requests import WorkerRequests
+from skuld_py.node.workflows.requests import WorkflowRequests
 from skuld_py.node.writes.requests import WriteRequests
 from skuld_py.node.writes.setting import SettingRequests
 from skuld_py.partition.candidacy import Candidacy
@@ -110,6 +113,7 @@ class Node:
         self._floor = Floor(store)
         admission, gates = Admission(view), Gates(self._horizons, self._loans)
         self._workers = WorkerRequests(operations)
+        self._workflows = WorkflowRequests(operations)
         reads = self._reads = ReadRequests(operations, admission)
         leadership = LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves)
         self._describe = leadership.description
@@ -118,13 +122,14 @@ class Node:
             ClaimRequests(operations, admission, gates, self._parked), reads,
             SettingRequests(operations, self._ticks.check), LimitRequests(self.lender, self._loans),
             leadership, self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges),
-            RetentionRequests(operations, self._steward.slices), self._workers]
+            RetentionRequests(operations, self._steward.slices), self._workers,
+            self._workflows]
         self._clients = ClientDoor(operations, asked_of(features))
         self._served = served_of(features)
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
             self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiper,
-            self._ticks, operations.timers, self._workers,
+            self._ticks, operations.timers, self._workers, self._workflows,
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.
@@ -168,6 +173,16 @@ class Node:
     def slots(self) -> int:
         """How many claims the workers that report to it can hold, as far as the coordination log is to say."""
         return self._workers.capacity.told
+
+    @property
+    def chronicle(self) -> Chronicle:
+        """Where the membership writes down what it plays of the coordination log."""
+        return self._workflows.chronicle
+
+    @property
+    def commands(self) -> dict[Command, None]:
+        """What clients want to be written into the coordination log; whoever sees to that takes it out."""
+        return self._workflows.wanted
 
     def needs_vote_of(self, name: str) -> bool:
         """Whether the live voters of some partition are no majority without this node."""

@@ -12,7 +12,9 @@ A process that stops cleanly first has its node hand over the partitions that it
 then it leaves the log. Rejected: leaving at once, after which each partition waits for an heir to notice, and what
 was being granted is in doubt.
 
-What the node's workers can hold is brought into the log when the node says so, which is seldom (``node.workers``).
+What the node's workers can hold is brought into the log when the node says so, which is seldom (``node.workers``);
+and so is what its clients want to be written there (``node.workflows``). What the membership plays of the log it
+writes down where the node reads it: the two share one chronicle, since each entry may concern some client.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, cast, get_args
 
+from skuld_py.cluster.log.commands import Command
 from skuld_py.cluster.member import membership as log
+from skuld_py.cluster.member.chronicle import Chronicle
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.scale.slots import brought
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
@@ -51,6 +55,16 @@ class NodeMachine(Machine[Event, Effect], Protocol):
         """How many claims its workers can hold, as far as the log is to say."""
         ...
 
+    @property
+    def chronicle(self) -> Chronicle | None:
+        """Where the membership is to write down what it plays; None where nobody reads that."""
+        ...
+
+    @property
+    def commands(self) -> dict[Command, None]:
+        """What is to be written into the log; the process takes it out."""
+        ...
+
     def needs_vote_of(self, name: str) -> bool:
         """Whether the live voters of some partition are no majority without this node."""
         ...
@@ -63,6 +77,7 @@ class Process:
         self._node = node
         self._membership = membership
         membership.needs_vote_of = node.needs_vote_of
+        membership.chronicle = node.chronicle
         self._is_handing_over = False
         self._slots = 0
         self._due_ms = membership.deadline()
@@ -77,11 +92,16 @@ class Process:
         """The turn ends: see what it has made of the node that concerns the membership."""
         if self._is_handing_over and not self._node.is_handing_over(now_ms):
             return self._leave(now_ms)
-        if self._slots == self._node.slots:
-            return ()
-        self._slots = self._node.slots
-        slots = brought(self._membership.info.name, self._slots)
-        return self._carry(now_ms, self._membership.set_slots(now_ms, slots))
+        wishes: list[Wish] = []
+        if commands := self._node.commands:
+            wished = [*commands]
+            commands.clear()
+            wishes += self._carry(now_ms, self._membership.write(now_ms, wished))
+        if self._slots != self._node.slots:
+            self._slots = self._node.slots
+            slots = brought(self._membership.info.name, self._slots)
+            wishes += self._carry(now_ms, self._membership.set_slots(now_ms, slots))
+        return wishes
 
     def _take(self, now_ms: int, event: Told) -> Sequence[Wish]:
         kind = type(event)

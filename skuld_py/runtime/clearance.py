@@ -16,6 +16,7 @@ import attrs
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
+from skuld_py.model.names import queues_of
 from skuld_py.model.roles import CLIENTS, UNLIMITED, Role, roles_for
 from skuld_py.model.roster import KeyRow
 from skuld_py.model.setting import OF_QUEUES
@@ -41,6 +42,11 @@ _VERBS: Mapping[type[m.Message], str] = {
     m.Discard: "archived",
     m.Report: "report",
     m.Muster: "workers",
+    m.Submit: "submit_workflow",
+    m.Kill: "kill_workflow",
+    m.Advance: "advance",
+    m.Survey: "workflows",
+    m.Follow: "follow_log",
 }
 MAY: Mapping[type[m.Message], tuple[Role, ...]] = {
     m.Greet: CLIENTS, **{of: roles_for(verb) for of, verb in _VERBS.items()}}
@@ -94,6 +100,10 @@ def _queues_of(message: m.Message) -> Iterable[str]:
     elif isinstance(message, m.Report):
         for row in message.workers:
             yield from row.queues
+    elif isinstance(message, m.Submit | m.Kill | m.Advance):
+        yield queues_of(message.workflow)
+    elif isinstance(message, m.Survey):
+        yield from map(queues_of, message.ids) if message.ids else ("",)
     elif isinstance(message, m.GetSettings):
         yield message.name if message.kind in OF_QUEUES else ""
 

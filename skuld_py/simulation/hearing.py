@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from skuld_py.cluster.log.commands import Command
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.model.coordination import Announce
 from skuld_py.model.events import Effect, Event, MembersChanged, NodesChanged, RulesChanged, SessionChanged, Ticked
@@ -29,11 +30,17 @@ class Ear:
         self.hand_over = node.hand_over
         self.is_handing_over = node.is_handing_over
         self.needs_vote_of = node.needs_vote_of
+        self.chronicle = node.chronicle
 
     @property
     def slots(self) -> int:
         """Those of the node."""
         return self._node.slots
+
+    @property
+    def commands(self) -> dict[Command, None]:
+        """Those of the node."""
+        return self._node.commands
 
     def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
         """Let the node take an event."""

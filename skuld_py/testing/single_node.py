@@ -14,6 +14,9 @@ import random
 from collections import deque
 
 from skuld_py.almanac import next_tick
+from skuld_py.cluster.log.entries import Entry
+from skuld_py.cluster.log.play import play
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.config import Parameters, Timing
 from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.events import (
@@ -38,6 +41,7 @@ from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
 
 ME = Member("127.0.0.1:13000", "127.0.0.1", 13_000, "boot", "data")
+WRITER = "memory"
 SKEW_MS = 2_000
 """The skew bound of clusters by default, so that a lapsed claim is granted again when a cluster would."""
 START_MS = 600_000
@@ -64,6 +68,8 @@ class SingleNode:
         parameters = Parameters("memory", "memory", partitions=1, replicas=1, skew_ms=SKEW_MS, claim_key=KEY)
         self._node = Node(me, parameters, self._store, lambda most: self._random.randint(0, most), nonce=1,
                           timing=TIMING, almanac=next_tick)
+        self._log = self._node.chronicle
+        self._log.settle(Replica.base(parameters), True)
         for event in (SessionChanged(Session.CONNECTED), NodesChanged((me.name,)), MembersChanged((me,))):
             self._give(event)
         self.pass_until(now_ms)
@@ -105,8 +111,21 @@ class SingleNode:
         while self._events:
             turn = take_turn(self._node, self.now_ms, [self._events.popleft()])
             self._store.commit()
+            self._write_log()
             for effect in (*turn.early, *turn.late):
                 self._carry_out(effect)
+
+    def _write_log(self) -> None:
+        """The coordination log has one writer here, and what is wished stands and is played at once."""
+        commands = [*self._node.commands]
+        self._node.commands.clear()
+        for command in commands:
+            position = self._log.next
+            played = play(self._log.replica, position, Entry(WRITER, position, command).encode())
+            self._log.note(self.now_ms, played)
+            self._log.settle(played.replica, True)
+        if commands:
+            self._events.append(Ticked())
 
     def _carry_out(self, effect: Effect) -> None:
         version, document = self._document

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from skuld_py.cluster.log.commands import AddSlot, LeaveSlot, PrepareJoin, SetRules
+from skuld_py.cluster.log.commands import AddSlot, Command, LeaveSlot, PrepareJoin, SetRules
 from skuld_py.cluster.log.entries import Entry, decode
 from skuld_py.cluster.log.play import UnknownRules
 from skuld_py.cluster.member.membership import Membership
@@ -62,6 +62,8 @@ class Recorder:
         return self.is_leading
 
     slots = 0
+    chronicle = None
+    commands: ClassVar[dict[Command, None]] = {}
 
     def needs_vote_of(self, name: str) -> bool:
         return name == "h:9"

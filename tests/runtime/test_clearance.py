@@ -22,10 +22,10 @@ KEY = "x" * 40
 REQUESTS = [of for of in m.MESSAGES if of.roles & ROLE_CLIENT]
 TABLE = {
     "worker": (m.Greet, m.Describe, m.Claim, m.Renew, m.Append, m.Complete, m.Conclude, m.Get, m.Await, m.ReadLog,
-               m.Report),
-    "producer": (m.Greet, m.Describe, m.Enqueue, m.Cancel, m.Get, m.Await),
+               m.Report, m.Advance, m.Survey),
+    "producer": (m.Greet, m.Describe, m.Enqueue, m.Cancel, m.Get, m.Await, m.Submit, m.Kill, m.Survey),
     "reader": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Count, m.GetSettings,
-               m.Muster),
+               m.Muster, m.Survey, m.Follow),
     "archiver": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Offer, m.Discard),
     "admin": tuple(of for of in REQUESTS if of not in (m.Offer, m.Discard)),
     NODE_ROLE: (),
@@ -124,3 +124,21 @@ def test_a_worker_of_other_queues_is_none_of_a_key_of_some() -> None:
     check_clearance(owner("worker"), m.Report(1, 1, (worker,)))
     with pytest.raises(Refused, match="queue: other"):
         check_clearance(owner("worker", queues=("shop",)), m.Report(1, 1, (worker,)))
+
+
+@pytest.mark.parametrize("ask", [
+    lambda name: m.Submit(1, name, "", "", "", 0, ()), lambda name: m.Kill(1, name, ""),
+    lambda name: m.Advance(1, name, "s", False), lambda name: m.Survey(1, ("team-a", name), 0, 0, 0)])
+def test_a_key_of_some_workflows_queues_is_one_of_those_workflows(ask: Any) -> None:
+    carl = owner("admin", queues=("wf.team-",))
+    check_clearance(carl, ask("team-daily"))
+    with pytest.raises(Refused, match=r"queue: wf\.daily\., but the key of carl is limited"):
+        check_clearance(carl, ask("daily"))
+
+
+def test_a_key_of_some_queues_sees_neither_all_workflows_nor_the_log() -> None:
+    check_clearance(owner("reader"), m.Survey(1, (), 0, 0, 0))
+    with pytest.raises(Refused, match="queue: all queues, but the key of carl is limited"):
+        check_clearance(owner("reader", queues=("wf.",)), m.Survey(1, (), 0, 0, 0))
+    with pytest.raises(Refused, match="this reaches others"):
+        check_clearance(owner("reader", queues=("wf.",)), m.Follow(1, 0, 1, 0))

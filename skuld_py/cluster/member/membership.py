@@ -30,6 +30,7 @@ from skuld_py.cluster.log.commands.gc import Gc, collected
 from skuld_py.cluster.log.play import Played, Player, UnknownRules, play
 from skuld_py.cluster.log.replica import Place, Replica
 from skuld_py.cluster.member.chores import Collector, Forgetter, Sweeper
+from skuld_py.cluster.member.chronicle import Chronicle
 from skuld_py.cluster.member.join import is_due, owed
 from skuld_py.cluster.member.news import Teller
 from skuld_py.cluster.member.outbox import Outbox
@@ -75,6 +76,8 @@ class Membership:
     watches: Watches = watched
     needs_vote_of: Callable[[str], bool] = attrs.field(default=lambda name: False)
     """Whether some partition has no majority of live voters without a node: then it is not forgotten."""
+    chronicle: Chronicle | None = None
+    """Where to write down what is played, if anybody reads it."""
     me: str = attrs.field(default="", init=False)
     """The present life; empty while there is none."""
     stopped_by: SkuldError | None = attrs.field(default=None, init=False)
@@ -142,6 +145,10 @@ class Membership:
         for slot, tags in slots.items():
             AddSlot(slot, self.info.name, tags)
         return self._run(now_ms, lambda: self._slots.want(slots))
+
+    def write(self, now_ms: int, commands: Iterable[Command]) -> list[Effect]:
+        """Append these, each once until it was played. What this life does not get to is forgotten with it."""
+        return self._run(now_ms, lambda: self._want(commands))
 
     def offer(self, now_ms: int, entries: Iterable[tuple[int, bytes]]) -> list[Effect]:
         """Entries that came another way than from the log itself, in order; what does not join on is ignored."""
@@ -240,6 +247,8 @@ class Membership:
 
     def _play(self, now_ms: int, entries: Iterable[Played]) -> None:
         for played in entries:
+            if self.chronicle is not None:
+                self.chronicle.note(now_ms, played)
             self._collector.on_played(played, self.me)
             self._forgetter.on_played(now_ms, played, self._is_current)
             self._peers.on_played(played)
@@ -269,6 +278,8 @@ class Membership:
         self._reader.is_shared = self.is_in
         self._outbox.settle(self.replica)
         self._is_current |= self._reader.is_at_end
+        if self.chronicle is not None:
+            self.chronicle.settle(self.replica, self._is_current)
         self._live(now_ms)
         self._peers.live(self.me)
         if self.is_out:

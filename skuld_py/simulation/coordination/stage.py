@@ -77,6 +77,12 @@ class Listener:
         return False
 
     slots = 0
+    chronicle = None
+
+    @property
+    def commands(self) -> dict[Command, None]:
+        """Nothing is to be written."""
+        return {}
 
     def needs_vote_of(self, name: str) -> bool:
         """No vote is needed: there are no partitions."""

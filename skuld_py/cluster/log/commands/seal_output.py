@@ -35,8 +35,8 @@ class SealOutput(Command):
         if self.step not in known.outputs:
             raise Inapplicable(f"workflow {self.workflow} has no output {self.step}")
         if not known.is_sealing:
-            raise Inapplicable(f"workflow {self.workflow} has {len(known.open_inputs)} open inputs, the first is"
-                               f" {known.open_inputs[0]}; no output is sealed before they are exhausted")
+            raise Inapplicable(f"input {known.open_inputs[0]} of workflow {self.workflow} is not exhausted; no"
+                               " output is sealed before all inputs are")
         if self.step in known.sealed:
             return replica
         made = attrs.evolve(known, sealed=(*known.sealed, self.step), since=position)
