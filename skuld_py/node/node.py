@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from skuld_py.cluster.log.commands import Command
-from skuld_py.cluster.member.chronicle import Chronicle
+from skuld_py.cluster.member.playback import Playback
 from skuld_py.cluster.placement import place
 from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing, protocol_of
 from skuld_py.errors import Malformed
@@ -175,9 +175,9 @@ class Node:
         return self._workers.capacity.told
 
     @property
-    def chronicle(self) -> Chronicle:
+    def playback(self) -> Playback:
         """Where the membership writes down what it plays of the coordination log."""
-        return self._workflows.chronicle
+        return self._workflows.playback
 
     @property
     def commands(self) -> dict[Command, None]:

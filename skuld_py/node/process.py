@@ -14,7 +14,7 @@ was being granted is in doubt.
 
 What the node's workers can hold is brought into the log when the node says so, which is seldom (``node.workers``);
 and so is what its clients want to be written there (``node.workflows``). What the membership plays of the log it
-writes down where the node reads it: the two share one chronicle, since each entry may concern some client.
+writes down where the node reads it: the two share one playback, since each entry may concern some client.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Protocol, cast, get_args
 
 from skuld_py.cluster.log.commands import Command
 from skuld_py.cluster.member import membership as log
-from skuld_py.cluster.member.chronicle import Chronicle
 from skuld_py.cluster.member.membership import Membership
+from skuld_py.cluster.member.playback import Playback
 from skuld_py.cluster.scale.slots import brought
 from skuld_py.model.coordination import Announce, CoordinationEffect, CoordinationEvent
 from skuld_py.model.events import Computed, Effect, Event, Received, SessionChanged, Settled, Ticked
@@ -56,7 +56,7 @@ class NodeMachine(Machine[Event, Effect], Protocol):
         ...
 
     @property
-    def chronicle(self) -> Chronicle | None:
+    def playback(self) -> Playback | None:
         """Where the membership is to write down what it plays; None where nobody reads that."""
         ...
 
@@ -77,7 +77,7 @@ class Process:
         self._node = node
         self._membership = membership
         membership.needs_vote_of = node.needs_vote_of
-        membership.chronicle = node.chronicle
+        membership.playback = node.playback
         self._is_handing_over = False
         self._slots = 0
         self._due_ms = membership.deadline()

@@ -30,7 +30,7 @@ class Ear:
         self.hand_over = node.hand_over
         self.is_handing_over = node.is_handing_over
         self.needs_vote_of = node.needs_vote_of
-        self.chronicle = node.chronicle
+        self.playback = node.playback
 
     @property
     def slots(self) -> int:

@@ -68,7 +68,7 @@ class SingleNode:
         parameters = Parameters("memory", "memory", partitions=1, replicas=1, skew_ms=SKEW_MS, claim_key=KEY)
         self._node = Node(me, parameters, self._store, lambda most: self._random.randint(0, most), nonce=1,
                           timing=TIMING, almanac=next_tick)
-        self._log = self._node.chronicle
+        self._log = self._node.playback
         self._log.settle(Replica.base(parameters), True)
         for event in (SessionChanged(Session.CONNECTED), NodesChanged((me.name,)), MembersChanged((me,))):
             self._give(event)

@@ -62,7 +62,7 @@ class Recorder:
         return self.is_leading
 
     slots = 0
-    chronicle = None
+    playback = None
     commands: ClassVar[dict[Command, None]] = {}
 
     def needs_vote_of(self, name: str) -> bool:

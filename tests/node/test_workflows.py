@@ -12,8 +12,8 @@ from skuld_py.cluster.log.commands import Command, ExhaustInput, KillWorkflow, L
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.play import play
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.member import chronicle
-from skuld_py.cluster.member.chronicle import Chronicle
+from skuld_py.cluster.member import playback
+from skuld_py.cluster.member.playback import Playback
 from skuld_py.model import messages as m
 from skuld_py.node.workflows.requests import WRITES_EACH
 from skuld_py.testing.single_node import SingleNode
@@ -43,8 +43,8 @@ class Asking:
         return self.node.answers()
 
     @property
-    def log(self) -> Chronicle:
-        return self.node._node.chronicle
+    def log(self) -> Playback:
+        return self.node._node.playback
 
     def hold(self) -> None:
         """From now on nothing that is wished comes to stand in the log."""
@@ -247,14 +247,14 @@ def entry(writer: str, seq: int, command: Command) -> bytes:
     return Entry(writer, seq, command).encode()
 
 
-def note(log: Chronicle, raw: bytes, now_ms: int = NOW_MS) -> None:
+def note(log: Playback, raw: bytes, now_ms: int = NOW_MS) -> None:
     played = play(log.replica, log.next, raw)
     log.note(now_ms, played)
     log.settle(played.replica, True)
 
 
 def test_what_is_played_at_the_start_has_no_time_and_what_cannot_be_read_no_name() -> None:
-    log = Chronicle()
+    log = Playback()
     log.note(NOW_MS, play(Replica(), 0, b"{"))
     log.settle(Replica(version=0), True)
     note(log, entry("a", 0, Leave("b")))
@@ -266,20 +266,20 @@ def test_what_is_played_at_the_start_has_no_time_and_what_cannot_be_read_no_name
 
 
 def test_what_is_kept_is_bounded_by_number_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chronicle, "ENTRIES_MAX", 5)
-    log = Chronicle()
+    monkeypatch.setattr(playback, "ENTRIES_MAX", 5)
+    log = Playback()
     for number in range(9):
         note(log, entry("a", number, ExhaustInput("w", "s")))
     assert (log.first, log.next, len(log.since(0, 100))) == (4, 9, 5)
 
-    monkeypatch.setattr(chronicle, "BYTES_MAX", 3 * log.since(0, 1)[0].weight)
+    monkeypatch.setattr(playback, "BYTES_MAX", 3 * log.since(0, 1)[0].weight)
     note(log, entry("a", 9, ExhaustInput("w", "s")))
     assert (log.first, log.next) == (7, 10)
     assert [each.position for each in log.since(8, 100)] == [8, 9]
 
 
 def test_over_a_jump_nothing_seems_to_join_on() -> None:
-    log = Chronicle()
+    log = Playback()
     note(log, entry("a", 0, KillWorkflow("w")))
     log.settle(Replica(version=49), True)
     assert (log.first, log.next, log.since(0, 9)) == (50, 50, [])

@@ -30,10 +30,10 @@ from skuld_py.cluster.log.commands.gc import Gc, collected
 from skuld_py.cluster.log.play import Played, Player, UnknownRules, play
 from skuld_py.cluster.log.replica import Place, Replica
 from skuld_py.cluster.member.chores import Collector, Forgetter, Sweeper
-from skuld_py.cluster.member.chronicle import Chronicle
 from skuld_py.cluster.member.join import is_due, owed
 from skuld_py.cluster.member.news import Teller
 from skuld_py.cluster.member.outbox import Outbox
+from skuld_py.cluster.member.playback import Playback
 from skuld_py.cluster.member.reader import Reader
 from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.cluster.member.watched import watched
@@ -76,7 +76,7 @@ class Membership:
     watches: Watches = watched
     needs_vote_of: Callable[[str], bool] = attrs.field(default=lambda name: False)
     """Whether some partition has no majority of live voters without a node: then it is not forgotten."""
-    chronicle: Chronicle | None = None
+    playback: Playback | None = None
     """Where to write down what is played, if anybody reads it."""
     me: str = attrs.field(default="", init=False)
     """The present life; empty while there is none."""
@@ -247,8 +247,8 @@ class Membership:
 
     def _play(self, now_ms: int, entries: Iterable[Played]) -> None:
         for played in entries:
-            if self.chronicle is not None:
-                self.chronicle.note(now_ms, played)
+            if self.playback is not None:
+                self.playback.note(now_ms, played)
             self._collector.on_played(played, self.me)
             self._forgetter.on_played(now_ms, played, self._is_current)
             self._peers.on_played(played)
@@ -278,8 +278,8 @@ class Membership:
         self._reader.is_shared = self.is_in
         self._outbox.settle(self.replica)
         self._is_current |= self._reader.is_at_end
-        if self.chronicle is not None:
-            self.chronicle.settle(self.replica, self._is_current)
+        if self.playback is not None:
+            self.playback.settle(self.replica, self._is_current)
         self._live(now_ms)
         self._peers.live(self.me)
         if self.is_out:

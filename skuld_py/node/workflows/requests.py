@@ -6,7 +6,7 @@ needs no entry. That is told from the replica here, which may lag: so only what 
 While requests are open their commands are wished again every second: a member that begins a new life forgets what
 it wished, and the same wish twice is one. A request that is given up may still be carried out.
 
-Whoever follows or waits is answered when the chronicle has something, all out of the same rows.
+Whoever follows or waits is answered when the playback has something, all out of the same rows.
 
 Bounds: ``WRITES_MAX`` requests to write, and of one connection ``WRITES_EACH``; waits have the places that waits
 for tasks have.
@@ -21,7 +21,7 @@ from skuld_py.cluster.log.commands import Command, Inapplicable
 from skuld_py.cluster.log.entries import ENTRY_BYTES_MAX, Entry
 from skuld_py.cluster.log.play import Outcome, Played
 from skuld_py.cluster.log.workflows import WORKFLOWS_SINCE
-from skuld_py.cluster.member.chronicle import Chronicle
+from skuld_py.cluster.member.playback import Playback
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import messages as m
 from skuld_py.node.operations.duty import NEVER_MS, Duty
@@ -44,7 +44,7 @@ class WorkflowRequests(Duty):
     """The requests of one node about workflows and the log. ``wanted``: what its member is to append."""
 
     def __init__(self, operations: Operations) -> None:
-        self.chronicle = Chronicle()
+        self.playback = Playback()
         self.wanted: dict[Command, None] = {}
         self._operations = operations
         self._writes: dict[int, _Writing] = {}
@@ -53,12 +53,12 @@ class WorkflowRequests(Duty):
         self.asked: Requests = {m.Submit: self._write, m.Kill: self._write, m.Advance: self._write,
                                   m.Survey: self._survey, m.Follow: self._follow}
         self.served: Served = {}
-        self.news = (self.chronicle.fresh,)
+        self.news = (self.playback.fresh,)
 
     def look(self, now_ms: int) -> None:
         """Answer what the log has answered; wish again for what it has not."""
-        fresh = [*self.chronicle.fresh.values()]
-        self.chronicle.fresh.clear()
+        fresh = [*self.playback.fresh.values()]
+        self.playback.fresh.clear()
         told = {played.entry.command: played for played in reversed(fresh)
                 if played.entry is not None and played.outcome in ANSWERS}
         for writing in [*self._writes.values()]:
@@ -89,9 +89,9 @@ class WorkflowRequests(Duty):
         return writing
 
     def _check_ready(self) -> None:
-        if not self.chronicle.is_current:
+        if not self.playback.is_current:
             raise Refused("not_ready", UNREAD)
-        rules = self.chronicle.replica.rules
+        rules = self.playback.replica.rules
         if rules < WORKFLOWS_SINCE:
             raise Refused("old_rules", f"this cluster goes by rules {rules}, and workflows need rules"
                           f" {WORKFLOWS_SINCE}; once all its nodes know them, raise them with 'skuld cluster rules"
@@ -100,7 +100,7 @@ class WorkflowRequests(Duty):
     def _known(self, origin: Origin, message: Asked, command: Command) -> m.Decreed | None:
         """The answer, where no entry can change it any more: what is done is never undone, and an id that has one
         definition gets no other. A replica that lags knows less of that, never something else."""
-        replica = self.chronicle.replica
+        replica = self.playback.replica
         known = replica.workflows.get(message.workflow)
         if known is None:
             return None
@@ -114,7 +114,7 @@ class WorkflowRequests(Duty):
 
     def _decreed(self, origin: Origin, workflow: str, outcome: Outcome, position: int, reason: str = ""
                  ) -> m.Decreed:
-        known = self.chronicle.replica.workflows.get(workflow)
+        known = self.playback.replica.workflows.get(workflow)
         rows = (row_of(workflow, known),) if known is not None else ()
         return m.Decreed(origin.request, outcome.value, position, reason, rows)
 
@@ -126,13 +126,13 @@ class WorkflowRequests(Duty):
     # -- reading -------------------------------------------------------------------------------
 
     def _survey(self, now_ms: int, origin: Origin, message: m.Survey) -> Operation | None:
-        return self._wait(now_ms, origin, message.wait_ms, self.chronicle.next >= message.position,
+        return self._wait(now_ms, origin, message.wait_ms, self.playback.next >= message.position,
                           lambda is_over: self._surveyed(origin, message, is_over))
 
     def _surveyed(self, origin: Origin, message: m.Survey, is_over: bool) -> m.Message | None:
-        if self.chronicle.next < message.position and not is_over:
+        if self.playback.next < message.position and not is_over:
             return None
-        workflows, version = self.chronicle.replica.workflows, self.chronicle.next
+        workflows, version = self.playback.replica.workflows, self.playback.next
         if message.ids:
             named = [(name, workflows[name]) for name in dict.fromkeys(message.ids) if name in workflows]
             return m.Surveyed(origin.request, version, 0, tuple(row_of(name, each) for name, each in named))
@@ -143,20 +143,20 @@ class WorkflowRequests(Duty):
                           tuple(row_of(name, each, with_steps=False) for name, each in page))
 
     def _follow(self, now_ms: int, origin: Origin, message: m.Follow) -> Operation | None:
-        return self._wait(now_ms, origin, message.wait_ms, self.chronicle.next > message.position,
+        return self._wait(now_ms, origin, message.wait_ms, self.playback.next > message.position,
                           lambda is_over: self._followed(origin, message, is_over))
 
     def _followed(self, origin: Origin, message: m.Follow, is_over: bool) -> m.Message | None:
-        chronicle = self.chronicle
-        if chronicle.next <= message.position and not is_over:
+        playback = self.playback
+        if playback.next <= message.position and not is_over:
             return None
-        rows = chronicle.since(message.position, message.entries)
-        following = rows[-1].position + 1 if rows else max(message.position, chronicle.first)
-        return m.Followed(origin.request, chronicle.first, following, tuple(map(entry_of, rows)))
+        rows = playback.since(message.position, message.entries)
+        following = rows[-1].position + 1 if rows else max(message.position, playback.first)
+        return m.Followed(origin.request, playback.first, following, tuple(map(entry_of, rows)))
 
     def _wait(self, now_ms: int, origin: Origin, wait_ms: int, is_there: bool,
               tell: Callable[[bool], m.Message | None]) -> Operation | None:
-        if not self.chronicle.is_current:
+        if not self.playback.is_current:
             raise Refused("not_ready", UNREAD)
         if is_there or not wait_ms:
             answer = tell(True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skuld_py.cluster.log.commands import Command, ExhaustInput, KillWorkflow, SealOutput, SubmitWorkflow
 from skuld_py.cluster.log.workflows import StepRow, Workflow
-from skuld_py.cluster.member.chronicle import Happening
+from skuld_py.cluster.member.playback import Happening
 from skuld_py.model import messages as m
 
 Asked = m.Submit | m.Kill | m.Advance

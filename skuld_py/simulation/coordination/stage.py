@@ -77,7 +77,7 @@ class Listener:
         return False
 
     slots = 0
-    chronicle = None
+    playback = None
 
     @property
     def commands(self) -> dict[Command, None]:

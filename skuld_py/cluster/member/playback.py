@@ -44,7 +44,7 @@ class Happening:
         return ROW_BYTES + len(self.reason) + sum(len(name) + len(value) for name, value in self.changes)
 
 
-class Chronicle:
+class Playback:
     """``replica`` is the newest, ``is_current`` once the log was read to its end. ``fresh``: what was played since
     somebody took it out."""
 
