@@ -2,7 +2,8 @@
 awaited, a node in memory.
 
 A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``waiting``, ``pausing``,
-``limiting``, ``scheduling``, ``groups``, ``archiving`` or ``attending``, or in another class named here.
+``limiting``, ``scheduling``, ``groups``, ``archiving``, ``attending`` or ``flows``, or in another class named
+here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from skuld_py.client.archiving import Archiving
 from skuld_py.client.attending import Attending
 from skuld_py.client.concluding import Concluding
 from skuld_py.client.enqueueing import Enqueueing
+from skuld_py.client.flows import Flowing
 from skuld_py.client.groups import Grouping
 from skuld_py.client.holding import Holding
 from skuld_py.client.limiting import Limiting
@@ -32,7 +34,7 @@ NODES_VARIABLE = "SKULD_NODES"
 
 
 class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Limiting, Scheduling, Grouping,
-            Archiving, Attending):
+            Archiving, Attending, Flowing):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,

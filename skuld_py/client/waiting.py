@@ -84,7 +84,7 @@ class Waiting:
 
     def _ends(self, ids: Sequence[bytes | str], wait_s: float) -> Work[list[End]]:
         wanted = [checking.as_id(task_id) for task_id in ids]
-        until = self._clock() + _seconds("wait_s", wait_s)
+        until = self._clock() + seconds("wait_s", wait_s)
         known = dict.fromkeys(wanted, NONE_YET)
         for start in range(0, len(wanted), m.ENDS_MAX):
             part = list(dict.fromkeys(wanted[start : start + m.ENDS_MAX]))
@@ -106,7 +106,7 @@ class Waiting:
 
         Once a later claim has been granted, entries that an earlier one still adds are shown only by another call.
         """
-        task_id, until = checking.as_id(id), self._clock() + _seconds("follow_s", follow_s)
+        task_id, until = checking.as_id(id), self._clock() + seconds("follow_s", follow_s)
         first = 0 if token is None else checking.as_token(token)
         at, seq = (first, 0) if after is None else (after.token, after.seq + 1)
         while True:
@@ -123,7 +123,8 @@ class Waiting:
                 return
 
 
-def _seconds(field: str, given: object) -> float:
+def seconds(field: str, given: object) -> float:
+    """A span of time, which may be without end; ``Refused`` names the field."""
     if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given) or given < 0:
         raise Refused("bad_duration", f"{field}: {given!r} is no number of seconds from 0 on")
     return given

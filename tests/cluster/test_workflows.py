@@ -60,8 +60,8 @@ def test_what_a_submission_may_not_say(changes: dict[str, object], problem: str)
     ({"kind": "leaf"}, "StepRow.kind: is none of input, function, output"),
     ({"least": 0}, "StepRow.least: is 0, not in 1..1073741824"),
     ({"least": 3, "most": 2}, "StepRow.least: is 3, more than the most, 2"),
-    ({"tags": ("",)}, "StepRow.tags: are no tags, or more than 16"),
-    ({"tags": ("x",) * 17}, "StepRow.tags: are no tags, or more than 16"),
+    ({"tags": ("",)}, "StepRow.tags: are no tags, or more than 32"),
+    ({"tags": ("x",) * 33}, "StepRow.tags: are no tags, or more than 32"),
     ({"percentage": -1}, "StepRow.percentage: is -1, not in 0..100"),
     ({"flux": "stay"}, "StepRow.flux: is none of continue, kill, recover"),
 ])

@@ -19,7 +19,7 @@ ANYTHING = "anything"
 
 _MODEL = frozenset({"errors", "config", "crdt", "model"})
 _NODE = _MODEL | {"partition", "cluster", "node"}
-_CLIENT = frozenset({"errors", "config", "model", "wire", "calls", "client"})
+_CLIENT = frozenset({"errors", "config", "model", "wire", "calls", "client", "workflow"})
 
 # The rank of each room: which others it may import. Imports point one way, so no two rooms name each other.
 ROOMS: dict[str, frozenset[str] | str] = {
@@ -40,7 +40,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "simulation": _NODE | _CLIENT,
     "embedded": frozenset({"errors", "config", "extras"}),
     "calls": frozenset({"errors", "config"}),
-    "client": _MODEL | {"wire", "keys", "calls"},
+    "client": _MODEL | {"wire", "keys", "calls", "workflow"},
     "verbs": _CLIENT | {"almanac"},
     "gateway": _CLIENT | {"verbs", "exposition", "files", "keys"},
     "output": _CLIENT,

@@ -11,6 +11,9 @@ Bounds: ``LIVE_MAX`` live workflows of ``STEPS_MAX`` steps each, and of all toge
 the replica's text (the origin, and what joiners fetch) stays at some MiB; a tombstone has ``REASON_CHARS_MAX``
 characters and three short names.
 
+The grammar of names is that of definitions, and written down here once more: what an entry may say must not change
+with what a later release lets definitions say.
+
 Rejected: lists of live, completed and killed ids, as Onyx has them: there a late entry put one id into two.
 """
 
@@ -31,7 +34,7 @@ LIVE_MAX = 1_000
 STEPS_MAX = 256
 WEIGHT_MAX = 4 << 20
 REASON_CHARS_MAX = 250
-TAGS_MAX = 16
+TAGS_MAX = 32
 UNBOUNDED = 1 << 30
 """As many slots as there are."""
 WORKFLOW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)

@@ -15,7 +15,7 @@ from skuld_py.model.messages.reads import WAIT_MS_MAX
 WORKFLOW_CHARS = 100
 STEP_CHARS = 64
 STEPS_MAX = 256
-TAGS_MAX = 16
+TAGS_MAX = 32
 SLOTS_OF_STEP_MAX = 1 << 30
 REASON_CHARS = 250
 IDS_MAX = 100

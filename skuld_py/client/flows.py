@@ -1,0 +1,322 @@
+"""The verbs about workflows, and the one that follows the coordination log.
+
+Submitting has three steps, each of which may be done again after any break: the definition becomes the payload of
+the *plan task*, which nobody claims; the log is told of the workflow, by its digest and that task's id; then each
+input gets its *feeder*, the task whose worker draws from the input. The plan task is unique by the digest and the
+feeders' ids follow from the plan task's, so whoever submits again, or at the same time, makes none twice.
+
+A client remembers up to where it has seen the log, and no node shows it less than that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from skuld_py.calls.payloads import BY_ANNOTATION, encode_call
+from skuld_py.client import options
+from skuld_py.client.asking import Flow, Part, Work, ask, stream, verb
+from skuld_py.client.minting import Minter
+from skuld_py.client.options import Retry
+from skuld_py.client.preludes import Given, prepare
+from skuld_py.client.waiting import End, seconds
+from skuld_py.errors import Refused
+from skuld_py.model import messages as m
+from skuld_py.model.ids import TaskId, from_text, time_of, to_text
+
+if TYPE_CHECKING:
+    from skuld_py.workflow.definition.builder import Workflow
+    from skuld_py.workflow.definition.definition import Definition
+
+SLICE_S = 20.0
+"""The longest wait of one request."""
+UNIQUE_WINDOW_S = 6 * 24 * 3600.0
+"""Within it a definition that is submitted again finds its plan task."""
+PLANS_MAX = 16
+"""How often one definition can be submitted within the window, after the log has forgotten it each time."""
+FEEDER_TRIES = Retry(max_attempts=1_000, max_backoff_s=60.0)
+FEEDER = "skuld:feed"
+"""The task function that draws from an input."""
+LIVE, INPUT, OUTPUT = "live", "input", "output"
+NO_SUCH, REFUSED = "no_such_workflow", "refused"
+TEXT_CHARS = 250
+COLLECTED = "collected"
+"""The outcome of entries that a node has no more: they were not looked at."""
+
+
+@attrs.frozen
+class WorkflowStep:
+    """A step, as slots are given to it. ``kind``: ``input``, ``function`` or, of each leaf, ``output``."""
+
+    name: str
+    kind: str
+    least: int
+    most: int
+    tags: tuple[str, ...]
+    percentage: int
+    flux: str
+
+
+@attrs.frozen
+class WorkflowStatus:
+    """What the log knows of a workflow. ``state``: ``live``, ``completed`` or ``killed``, since the entry at
+    ``since``; then for ``reason``. ``plan``: the id of the task whose payload is the definition, of this
+    ``digest``. ``steps`` are shown of a live one that was asked for by its id; ``exhausted`` are inputs that
+    bring no more, ``sealed`` outputs that are whole."""
+
+    id: str
+    state: str
+    digest: str
+    plan: str
+    submitted: int
+    since: int
+    spreading: str
+    percentage: int
+    reason: str
+    steps: tuple[WorkflowStep, ...]
+    exhausted: tuple[str, ...]
+    sealed: tuple[str, ...]
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has not ended."""
+        return self.state == LIVE
+
+    @property
+    def is_sealing(self) -> bool:
+        """Whether every input is exhausted, so that the outputs are to be sealed. Needs ``steps``."""
+        inputs = {step.name for step in self.steps if step.kind == INPUT}
+        return self.is_live and bool(inputs) and inputs <= {*self.exhausted}
+
+
+@attrs.frozen
+class LogLine:
+    """An entry of the coordination log. ``time_ms``: when the node that tells of it played it, 0 for one that it
+    found when it began; ``kind`` and ``writer`` are empty where it cannot be read. ``outcome``: ``applied``,
+    ``unchanged``, ``repeated``, ``late``, ``refused`` or ``failed``, then for ``reason``; or ``collected``, which
+    stands for all up to here that nobody can read any more: what holds, ``workflows`` says. ``changed``: by the
+    names of things, what they are now."""
+
+    position: int
+    time_ms: int
+    kind: str
+    writer: str
+    outcome: str
+    reason: str
+    changed: Mapping[str, str]
+
+
+class Flowing:
+    """Needs a steady clock, and what ``Enqueueing``, ``Waiting`` and ``Concluding`` have."""
+
+    _clock: Callable[[], float]
+    _wall_ms: Callable[[], int]
+    _minter: Minter
+    _name_and_store: Callable[..., Work[list[TaskId]]]
+    _ask_to_store: Callable[..., Work[list[TaskId]]]
+    _ends: Callable[..., Work[list[End]]]
+    _seen = 0
+    """One more than the newest position of the log that this client knows of."""
+
+    @verb
+    def submit_workflow(self, definition: Workflow | Definition | Mapping[str, Any] | str) -> Work[WorkflowStatus]:
+        """Have a workflow run, by its definition: a ``Workflow``, plain data, or JSON; gives how it is.
+
+        Submitted again with the same content nothing happens twice, whatever has become of it; after an error
+        submit it again. Other content under a known id is refused (``other_workflow``), and so is what is no whole
+        definition (``bad_workflow``), with everything that is wrong about it.
+        """
+        from skuld_py.workflow.definition.names import PLAN, queue_of
+        from skuld_py.workflow.definition.writing import digest, text_of
+
+        found = _definition_of(definition)
+        text = text_of(found)
+        mark = digest(text)
+        known = yield from self._surveyed((found.id,))
+        plan = known[0].plan if known else (
+            yield from self._plan(queue_of(found.id, PLAN), text.encode(), mark))
+        status = yield from self._decree(_submission(found, mark, plan), "other_workflow")
+        if status.is_live:
+            yield from self._feed(status)
+        return status
+
+    def _plan(self, queue: str, text: bytes, mark: str) -> Work[str]:
+        """The plan task: stored, and not ended, as one of an earlier life under this id may be."""
+        header = options.header_of(queue, 0, None, None)
+        for number in range(PLANS_MAX):
+            given = Given(unique=[f"{mark}-{number}"], unique_window_s=UNIQUE_WINDOW_S)
+            heads, rests, wanted = prepare(header, [text], given, self._wall_ms(), self._minter.moment)
+            plan, = yield from self._name_and_store(heads, wanted, rests, None)
+            end, = yield from self._ends([plan], 0.0)
+            if not end.state:
+                return to_text(plan)
+        raise Refused("too_often", f"definition: {queue} had {PLANS_MAX} plan tasks of it within six days, and all"
+                      " have ended; give the workflow another id")
+
+    def _feed(self, status: WorkflowStatus) -> Work[None]:
+        """Enqueue the feeders of inputs that may still bring something. Of an old workflow they stand since long,
+        and are too old to be stored again."""
+        from skuld_py.workflow.definition.names import FEED, queue_of
+        from skuld_py.workflow.segments import feeder_id
+
+        inputs = [step.name for step in status.steps if step.kind == INPUT and step.name not in status.exhausted]
+        at_ms = time_of(from_text(status.plan))
+        header = options.header_of(queue_of(status.id, FEED), 0, FEEDER_TRIES, None)
+        calls = [encode_call(FEEDER, (), {"workflow": status.id, "step": step}, BY_ANNOTATION) for step in inputs]
+        try:
+            ids = [feeder_id(status.id, step, at_ms) for step in inputs]
+            yield from self._ask_to_store([header] * len(inputs), ids, calls, None)
+        except Refused as refusal:
+            if refusal.code != "too_old":
+                raise
+
+    @verb
+    def kill_workflow(self, id: str, reason: str = "") -> Work[WorkflowStatus]:
+        """End a workflow before it is complete, for a reason of at most 250 characters; gives how it is then. One
+        that has ended stays as it is; an id that nobody knows is refused (``no_such_workflow``)."""
+        _check_id(id)
+        return (yield from self._decree(m.Kill(0, id, _text("reason", reason)), NO_SUCH))
+
+    @verb
+    def exhaust_input(self, id: str, step: str) -> Work[WorkflowStatus]:
+        """Say that an input has no more to bring, and all that it brought is complete; gives how the workflow is
+        then. When it ``is_sealing``, its outputs are to be sealed. Said again nothing changes."""
+        _check_id(id)
+        return (yield from self._decree(m.Advance(0, id, _text("step", step), False), NO_SUCH))
+
+    @verb
+    def seal_output(self, id: str, step: str) -> Work[WorkflowStatus]:
+        """Say that an output is whole and closed; gives how the workflow is then: the last one completes it.
+        Refused (``not_sealing``) while an input is open. Said again nothing changes."""
+        _check_id(id)
+        return (yield from self._decree(m.Advance(0, id, _text("step", step), True), "not_sealing"))
+
+    def _decree(self, message: m.Submit | m.Kill | m.Advance, code: str) -> Work[WorkflowStatus]:
+        answer = (yield from ask(m.Decreed, message)).message
+        self._seen = max(self._seen, answer.position + 1)
+        if answer.outcome == REFUSED:
+            raise Refused(code if answer.workflows or code != "not_sealing" else NO_SUCH, answer.reason,
+                          workflow=message.workflow)
+        if not answer.workflows:
+            raise Refused(NO_SUCH, f"workflow: the log has forgotten {message.workflow}",
+                          workflow=message.workflow)
+        return _status(answer.workflows[0])
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @verb
+    def workflow(self, id: str) -> Work[WorkflowStatus]:
+        """A workflow as the log knows it. ``Refused`` as ``no_such_workflow``: it was never submitted, or ended
+        long ago, some thousand entries of the log."""
+        _check_id(id)
+        return _one(id, (yield from self._surveyed((id,))))
+
+    @verb
+    def workflows(self) -> Work[list[WorkflowStatus]]:
+        """All workflows that the log knows, in the order of their submission, ended ones included; without their
+        steps."""
+        found: dict[str, WorkflowStatus] = {}
+        behind, is_over = 0, False
+        while not is_over:
+            page = yield from self._survey((), behind, self._seen, 0.0)
+            found.update((row.workflow, _status(row)) for row in page.workflows)
+            behind, is_over = page.last, not page.last
+        return [*found.values()]
+
+    @verb
+    def await_workflow(self, id: str, *, timeout_s: float = math.inf) -> Work[WorkflowStatus]:
+        """A workflow, once it has ended, or how it is after ``timeout_s``. Refuses as ``workflow`` does."""
+        _check_id(id)
+        until = self._clock() + seconds("timeout_s", timeout_s)
+        status = _one(id, (yield from self._surveyed((id,))))
+        while status.is_live and (left := until - self._clock()) > 0:
+            page = yield from self._survey((id,), 0, self._seen + 1, min(left, SLICE_S))
+            status = _one(id, [*map(_status, page.workflows)])
+        return status
+
+    def _surveyed(self, ids: tuple[str, ...]) -> Work[list[WorkflowStatus]]:
+        page = yield from self._survey(ids, 0, self._seen, SLICE_S)
+        return [*map(_status, page.workflows)]
+
+    def _survey(self, ids: tuple[str, ...], behind: int, position: int, wait_s: float) -> Work[m.Surveyed]:
+        question = m.Survey(0, ids, behind, position, round(wait_s * 1000))
+        page = (yield from ask(m.Surveyed, question, wait_s=wait_s)).message
+        self._seen = max(self._seen, page.version)
+        return page
+
+    @stream
+    def follow_log(self, position: int = 0, *, follow_s: float = math.inf) -> Flow[LogLine]:
+        """The entries of the coordination log from a position on, and those that come, for ``follow_s`` seconds
+        (0: only those that are there). Where entries cannot be read any more, a line with the outcome
+        ``collected`` stands for them; what they led to, ``workflows`` says."""
+        if type(position) is not int or not 0 <= position < 1 << 62:
+            raise Refused("bad_position", f"position: {str(position)[:40]} is no position of the log")
+        until = self._clock() + seconds("follow_s", follow_s)
+        while True:
+            left = min(SLICE_S, max(0.0, until - self._clock()))
+            question = m.Follow(0, position, m.ENTRIES_IN_PAGE, round(left * 1000))
+            page = (yield from ask(m.Followed, question, wait_s=left)).message
+            if page.first > position:
+                yield Part([LogLine(page.first - 1, 0, "", "", COLLECTED, "", {"first": str(page.first)})])
+            if page.entries:
+                yield Part([_line(row) for row in page.entries])
+            elif not left:
+                return
+            position = max(position, page.next)
+
+
+def _definition_of(given: Any) -> Definition:
+    from skuld_py.workflow.definition.builder import Workflow
+    from skuld_py.workflow.definition.definition import Definition
+    from skuld_py.workflow.definition.reading import parse, read
+
+    if isinstance(given, Workflow):
+        return given.definition()
+    if isinstance(given, Definition):
+        return given
+    return parse(given) if isinstance(given, str | bytes) else read(given)
+
+
+def _submission(found: Definition, mark: str, plan: str) -> m.Submit:
+    demand, leaves = found.demand, {*found.leaves}
+    steps = tuple(m.StepSpec(
+        step.name, OUTPUT if step.name in leaves else found.entries[step.name].kind.value, step.least, step.most,
+        tuple(sorted(step.tags)), step.percentage, step.flux.value) for step in demand.steps)
+    return m.Submit(0, found.id, mark, plan, demand.spreading.value, demand.percentage, steps)
+
+
+def _check_id(id: object) -> None:
+    from skuld_py.workflow.definition.names import ID
+
+    if not isinstance(id, str) or not ID.fullmatch(id):
+        raise Refused("bad_name", f"id: {str(id)[:64]!r} is no id of a workflow; use letters, digits, '.', '_' and"
+                      " '-', starting with a letter or digit, at most 100", field="id")
+
+
+def _text(field: str, given: object) -> str:
+    if not isinstance(given, str) or len(given) > TEXT_CHARS:
+        raise Refused("bad_text", f"{field}: {str(given)[:40]!r} is no text of at most {TEXT_CHARS} characters",
+                      field=field)
+    return given
+
+
+def _one(id: str, found: list[WorkflowStatus]) -> WorkflowStatus:
+    if not found:
+        raise Refused(NO_SUCH, f"id: the log knows no workflow {id}: it was never submitted, or ended long ago",
+                      workflow=id)
+    return found[0]
+
+
+def _status(row: m.WorkflowRow) -> WorkflowStatus:
+    steps = tuple(WorkflowStep(each.name, each.kind, each.least, each.most, each.tags, each.percentage, each.flux)
+                  for each in row.steps)
+    return WorkflowStatus(row.workflow, row.state, row.digest, row.plan, row.submitted, row.since, row.spreading,
+                          row.percentage, row.reason, steps, row.exhausted, row.sealed)
+
+
+def _line(row: m.EntryRow) -> LogLine:
+    return LogLine(row.position, row.time_ms, row.kind, row.writer, row.outcome, row.reason,
+                   {each.name: each.value for each in row.changes})
