@@ -2,8 +2,9 @@
 
 Submitting has three steps, each of which may be done again after any break: the definition becomes the payload of
 the *plan task*, which nobody claims; the log is told of the workflow, by its digest and that task's id; then each
-input gets its *feeder*, the task whose worker draws from the input. The plan task is unique by the digest and the
-feeders' ids follow from the plan task's, so whoever submits again, or at the same time, makes none twice.
+input gets its *feeder*, the task whose worker draws from the input. The plan task is unique by the digest, for an
+hour, and the feeders' ids follow from the plan task's; so whoever submits again, or at the same time, makes none
+twice. What may be left behind by one that is broken off and never submitted again is a plan task.
 
 A client remembers up to where it has seen the log, and no node shows it less than that.
 """
@@ -11,7 +12,8 @@ A client remembers up to where it has seen the log, and no node shows it less th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -22,10 +24,13 @@ from skuld_py.client.asking import Flow, Part, Work, ask, stream, verb
 from skuld_py.client.minting import Minter
 from skuld_py.client.options import Retry
 from skuld_py.client.preludes import Given, prepare
-from skuld_py.client.waiting import End, seconds
+from skuld_py.client.waiting import seconds
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text
+from skuld_py.model.task import Task
+from skuld_py.workflow.definition.names import FEED, ID, PLAN, queue_of
+from skuld_py.workflow.segments import feeder_id
 
 if TYPE_CHECKING:
     from skuld_py.workflow.definition.builder import Workflow
@@ -33,13 +38,10 @@ if TYPE_CHECKING:
 
 SLICE_S = 20.0
 """The longest wait of one request."""
-UNIQUE_WINDOW_S = 6 * 24 * 3600.0
-"""Within it a definition that is submitted again finds its plan task."""
-PLANS_MAX = 16
-"""How often one definition can be submitted within the window, after the log has forgotten it each time."""
 FEEDER_TRIES = Retry(max_attempts=1_000, max_backoff_s=60.0)
 FEEDER = "skuld:feed"
 """The task function that draws from an input."""
+ENDED = ("completed", "cancelled", "dead")
 LIVE, INPUT, OUTPUT = "live", "input", "output"
 NO_SUCH, REFUSED = "no_such_workflow", "refused"
 TEXT_CHARS = 250
@@ -110,14 +112,14 @@ class LogLine:
 
 
 class Flowing:
-    """Needs a steady clock, and what ``Enqueueing``, ``Waiting`` and ``Concluding`` have."""
+    """Needs a steady clock, and what ``Enqueueing`` and ``Reading`` have."""
 
     _clock: Callable[[], float]
     _wall_ms: Callable[[], int]
     _minter: Minter
     _name_and_store: Callable[..., Work[list[TaskId]]]
     _ask_to_store: Callable[..., Work[list[TaskId]]]
-    _ends: Callable[..., Work[list[End]]]
+    _get: Callable[..., Work[list[Task]]]
     _seen = 0
     """One more than the newest position of the log that this client knows of."""
 
@@ -129,46 +131,50 @@ class Flowing:
         submit it again. Other content under a known id is refused (``other_workflow``), and so is what is no whole
         definition (``bad_workflow``), with everything that is wrong about it.
         """
-        from skuld_py.workflow.definition.names import PLAN, queue_of
         from skuld_py.workflow.definition.writing import digest, text_of
 
         found = _definition_of(definition)
         text = text_of(found)
         mark = digest(text)
         known = yield from self._surveyed((found.id,))
-        plan = known[0].plan if known else (
-            yield from self._plan(queue_of(found.id, PLAN), text.encode(), mark))
+        plan = known[0].plan if known else (yield from self._plan(found, text.encode(), mark))
         status = yield from self._decree(_submission(found, mark, plan), "other_workflow")
+        if status.plan != plan:
+            yield from self._end_plan(plan)  # somebody else was faster
         if status.is_live:
             yield from self._feed(status)
         return status
 
-    def _plan(self, queue: str, text: bytes, mark: str) -> Work[str]:
-        """The plan task: stored, and not ended, as one of an earlier life under this id may be."""
-        header = options.header_of(queue, 0, None, None)
-        for number in range(PLANS_MAX):
-            given = Given(unique=[f"{mark}-{number}"], unique_window_s=UNIQUE_WINDOW_S)
-            heads, rests, wanted = prepare(header, [text], given, self._wall_ms(), self._minter.moment)
-            plan, = yield from self._name_and_store(heads, wanted, rests, None)
-            end, = yield from self._ends([plan], 0.0)
-            if not end.state:
-                return to_text(plan)
-        raise Refused("too_often", f"definition: {queue} had {PLANS_MAX} plan tasks of it within six days, and all"
-                      " have ended; give the workflow another id")
+    def _plan(self, found: Definition, text: bytes, mark: str) -> Work[str]:
+        """The plan task, stored: that of an attempt that was broken off before, or another one. One that had
+        feeders, or has ended, is of an earlier life under this id, which the log has forgotten since."""
+        header = options.header_of(queue_of(found.id, PLAN), 0, None, None)
+        plan = yield from self._store_plan(header, text, Given(unique=[mark]))
+        feeders = _feeders(found.id, found.inputs, plan)
+        standing = yield from self._get([plan, *feeders])
+        if any(task.id in feeders or task.state in ENDED for task in standing):
+            plan = yield from self._store_plan(header, text, Given())
+        return plan
+
+    def _store_plan(self, header: bytes, text: bytes, given: Given) -> Work[str]:
+        heads, rests, wanted = prepare(header, [text], given, self._wall_ms(), self._minter.moment)
+        plan, = yield from self._name_and_store(heads, wanted, rests, None)
+        return to_text(plan)
+
+    def _end_plan(self, plan: str) -> Work[None]:
+        """Nobody needs it any more. A key that is limited to queues may not, and it harms nobody."""
+        with suppress(Refused):
+            yield from ask(m.Acked, m.Cancel(0, 0, 0, from_text(plan)))
 
     def _feed(self, status: WorkflowStatus) -> Work[None]:
         """Enqueue the feeders of inputs that may still bring something. Of an old workflow they stand since long,
         and are too old to be stored again."""
-        from skuld_py.workflow.definition.names import FEED, queue_of
-        from skuld_py.workflow.segments import feeder_id
-
         inputs = [step.name for step in status.steps if step.kind == INPUT and step.name not in status.exhausted]
-        at_ms = time_of(from_text(status.plan))
         header = options.header_of(queue_of(status.id, FEED), 0, FEEDER_TRIES, None)
         calls = [encode_call(FEEDER, (), {"workflow": status.id, "step": step}, BY_ANNOTATION) for step in inputs]
         try:
-            ids = [feeder_id(status.id, step, at_ms) for step in inputs]
-            yield from self._ask_to_store([header] * len(inputs), ids, calls, None)
+            yield from self._ask_to_store([header] * len(inputs), _feeders(status.id, inputs, status.plan), calls,
+                                          None)
         except Refused as refusal:
             if refusal.code != "too_old":
                 raise
@@ -178,7 +184,9 @@ class Flowing:
         """End a workflow before it is complete, for a reason of at most 250 characters; gives how it is then. One
         that has ended stays as it is; an id that nobody knows is refused (``no_such_workflow``)."""
         _check_id(id)
-        return (yield from self._decree(m.Kill(0, id, _text("reason", reason)), NO_SUCH))
+        status = yield from self._decree(m.Kill(0, id, _text("reason", reason)), NO_SUCH)
+        yield from self._end_plan(status.plan)
+        return status
 
     @verb
     def exhaust_input(self, id: str, step: str) -> Work[WorkflowStatus]:
@@ -288,9 +296,13 @@ def _submission(found: Definition, mark: str, plan: str) -> m.Submit:
     return m.Submit(0, found.id, mark, plan, demand.spreading.value, demand.percentage, steps)
 
 
-def _check_id(id: object) -> None:
-    from skuld_py.workflow.definition.names import ID
+def _feeders(workflow: str, inputs: Iterable[str], plan: str) -> list[bytes]:
+    """The ids of the feeders, which follow from the plan task's."""
+    at_ms = time_of(from_text(plan))
+    return [feeder_id(workflow, step, at_ms) for step in inputs]
 
+
+def _check_id(id: object) -> None:
     if not isinstance(id, str) or not ID.fullmatch(id):
         raise Refused("bad_name", f"id: {str(id)[:64]!r} is no id of a workflow; use letters, digits, '.', '_' and"
                       " '-', starting with a letter or digit, at most 100", field="id")

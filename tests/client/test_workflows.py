@@ -52,6 +52,24 @@ def feeders(client: MemoryClient) -> list[Any]:
     return [*client.list("wf.census.feed")]
 
 
+def test_who_submits_at_the_same_time_leaves_no_plan_task_of_its_own(
+        cluster: MemoryCluster, client: MemoryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = client._decree
+
+    def slowly(message: Any, code: str) -> Any:
+        monkeypatch.setattr(client, "_decree", store)
+        other = cluster.client()
+        cluster.advance(3_600)
+        other.submit_workflow(CENSUS)
+        return (yield from store(message, code))
+    monkeypatch.setattr(client, "_decree", slowly)
+    status = client.submit_workflow(CENSUS)
+
+    states = {str(task.id): task.state for task in client.list("wf.census.plan")}
+    assert states.pop(status.plan) == "waiting" and [*states.values()] == ["cancelled"]
+    assert len(feeders(client)) == 2
+
+
 def lose(client: MemoryClient, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """From now on the process ends where this is called."""
     def gone(*args: object, **named: object) -> Any:
@@ -135,10 +153,13 @@ def test_submitted_again_only_inputs_that_are_open_get_a_feeder_and_one_that_has
     assert len(feeders(client)) == 1
 
 
-def test_a_plan_task_that_has_ended_serves_no_second_life(cluster: MemoryCluster, client: MemoryClient) -> None:
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_the_plan_task_of_an_earlier_life_serves_no_second_one(
+        cluster: MemoryCluster, client: MemoryClient, monkeypatch: pytest.MonkeyPatch, is_ended: bool) -> None:
     first = client.submit_workflow(CENSUS)
-    client.cancel(first.plan)
-    client.kill_workflow("census")
+    if is_ended:
+        client.kill_workflow("census")
+        assert client.get(first.plan).state == "cancelled"
     collect(cluster, 9)
     second = client.submit_workflow(CENSUS)
 
