@@ -53,11 +53,13 @@ from skuld_py.gateway.requests import given, model_of
 from skuld_py.gateway.routes import by_path, do, problem_for
 from skuld_py.gateway.values import Asked
 from skuld_py.model.ids import TaskId, from_text
+from skuld_py.model.names import queues_of
 from skuld_py.model.roles import roles_for
 from skuld_py.verbs.verb import Verb
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+EVENTS = "text/event-stream"
 QUERY_FIELDS_MAX = 16
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _log = logging.getLogger(__name__)
@@ -172,11 +174,13 @@ class Gateway:
         bearer = self.identify(request, verb)
         if verb.scope is not None:
             self.enter(request, bearer, places)
-        _check_accept(request, NDJSON if verb.is_stream else JSON)
+        _check_accept(request, EVENTS if verb.is_events else NDJSON if verb.is_stream else JSON)
         task_id = _path_id(request) if verb.has_id else None
         call = Call(self._client, self.limits, bearer, request.state.arrived, task_id,
                     lambda: self._gone(request), self.stopping.wait)
         asked = await self.read(request, verb)
+        if verb.is_events:
+            asked = _resumed(request, asked)
         _check_reach(bearer, verb, asked)
         if _stays(asked):
             places.close()
@@ -184,7 +188,8 @@ class Gateway:
         if verb.is_stream:
             return await _streamed(request, do(verb, call, given(verb.asks, asked)),
                                    lambda: _check_reach(self.identify(request, verb), verb, asked),
-                                   lambda error: self.problem_of(error, request, verb))
+                                   lambda error: self.problem_of(error, request, verb),
+                                   _events if verb.is_events else _encoded)
         return _json(await do(verb, call, given(verb.asks, asked)))
 
     def problem_of(self, error: SkuldError, request: Request, verb: Verb) -> Problem:
@@ -307,37 +312,63 @@ def _problem(request: Request, problem: Problem) -> Response:
 
 
 async def _streamed(request: Request, pages: AsyncGenerator[list[Any], None], check: Callable[[], None],
-                    problem_of: Callable[[SkuldError], Problem]) -> Response:
+                    problem_of: Callable[[SkuldError], Problem], encoded: Callable[[list[Any]], bytes]
+                    ) -> Response:
     """The first page now, the others as they are taken, as long as ``check`` does not refuse."""
     first: list[Any] = await anext(pages, [])
-    return StreamingResponse(_lines(request, first, pages, check, problem_of), media_type=NDJSON, headers=_HEADERS)
+    return StreamingResponse(_lines(request, first, pages, check, problem_of, encoded),
+                             media_type=EVENTS if encoded is _events else NDJSON, headers=_HEADERS)
 
 
 async def _lines(request: Request, first: list[Any], pages: AsyncGenerator[list[Any], None],
-                 check: Callable[[], None], problem_of: Callable[[SkuldError], Problem]) -> AsyncIterator[bytes]:
+                 check: Callable[[], None], problem_of: Callable[[SkuldError], Problem],
+                 encoded: Callable[[list[Any]], bytes]) -> AsyncIterator[bytes]:
     async with aclosing(pages):
-        yield _encoded(first)
+        yield encoded(first)
         try:
             async for page in pages:
                 check()
-                yield _encoded(page)
+                yield encoded(page)
         except (Problem, SkuldError) as error:
             problem = error if isinstance(error, Problem) else problem_of(error)
-            yield _encoded([{"error": problem.document(request.state.id)}])
+            yield encoded([{"error": problem.document(request.state.id)}])
         except Exception:
             _log.exception("request %s failed", request.state.id)
-            yield _encoded([{"error": internal().document(request.state.id)}])
+            yield encoded([{"error": internal().document(request.state.id)}])
 
 
 def _encoded(page: list[Any]) -> bytes:
     return b"".join(json_text(line, is_compact=True).encode() + b"\n" for line in page)
 
 
+def _events(page: list[Any]) -> bytes:
+    """As events, so that a browser that lost its connection goes on behind the last one by itself."""
+    return b"".join(
+        (f"id: {line['position']}\n" if "position" in line else "event: problem\n").encode()
+        + b"data: " + json_text(line, is_compact=True).encode() + b"\n\n" for line in page)
+
+
 # -- requests ------------------------------------------------------------------------------------
 
 
+def _resumed(request: Request, asked: Asked) -> Asked:
+    """As it is asked again by a reader of events that has seen some."""
+    last = request.headers.get("last-event-id", "")
+    if not last:
+        return asked
+    if not (last.isascii() and last.isdecimal() and len(last) < 16):
+        raise refusal("bad_request", "last-event-id: is no position", field="last-event-id")
+    return asked.model_copy(update={"from": int(last) + 1})
+
+
+def _queue_of(asked: Asked) -> str | None:
+    """The queue that a request names; of a workflow, how the names of its queues begin."""
+    workflow = getattr(asked, "workflow", None) or getattr(asked, "definition", {}).get("id")
+    return queues_of(workflow) if isinstance(workflow, str) else getattr(asked, "queue", None)
+
+
 def _check_reach(bearer: access.Bearer, verb: Verb, asked: Asked) -> None:
-    if not bearer.reaches(verb, getattr(asked, "queue", None)):
+    if not bearer.reaches(verb, _queue_of(asked)):
         raise refusal("forbidden_queue", f"queue: this token is for queues that begin with"
                       f" {' or '.join(bearer.queues)}, and {verb.name} as it was asked for reaches others",
                       field="queue")

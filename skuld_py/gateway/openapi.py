@@ -106,7 +106,8 @@ def _schemas() -> dict[str, Any]:
 
 
 def _operation(verb: Verb, schemas: dict[str, Any]) -> dict[str, Any]:
-    kind = "application/x-ndjson" if verb.is_stream else "application/json"
+    kind = ("text/event-stream" if verb.is_events else "application/x-ndjson" if verb.is_stream
+            else "application/json")
     answer = {"$ref": _TEMPLATE.format(model=verb.answers.__name__)}
     good: dict[str, Any] = {"description": (verb.answers.__doc__ or "").strip(),
                             "content": {kind: {"schema": {"type": "string"} if verb.is_stream else answer}}}

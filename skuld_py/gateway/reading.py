@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -23,6 +23,7 @@ from skuld_py.verbs.attention import Facts, concerns
 from skuld_py.verbs.workers import WorkersDocument, document
 
 PAGE = 500
+T = TypeVar("T")
 
 
 async def get(call: Call, min_seq: int) -> documents.TaskDocument:
@@ -80,7 +81,7 @@ async def log(call: Call, token: int | None, follow: bool,
         last = entries[-1] if entries else last
     if follow:
         coming = _noted(call, token, last, max(0.0, until - steady_s()))
-        async for entries in _until_stopping(call, coming):
+        async for entries in until_stopping(call, coming):
             yield [documents.log_line(entry) for entry in entries]
 
 
@@ -96,10 +97,10 @@ async def _noted(call: Call, token: int | None, after: LogEntry | None,
     yield page
 
 
-async def _until_stopping(call: Call, pages: AsyncIterator[list[LogEntry]]) -> AsyncIterator[list[LogEntry]]:
+async def until_stopping(call: Call, pages: AsyncIterator[list[T]]) -> AsyncIterator[list[T]]:
     """Pages as they come, as long as the gateway runs."""
     stopping = asyncio.ensure_future(call.stopping())
-    coming: asyncio.Future[list[LogEntry] | None] = asyncio.ensure_future(anext(pages, None))
+    coming: asyncio.Future[list[T] | None] = asyncio.ensure_future(anext(pages, None))
     try:
         while True:
             await asyncio.wait((coming, stopping), return_when=asyncio.FIRST_COMPLETED)

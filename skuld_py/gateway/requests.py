@@ -42,7 +42,7 @@ _FORMS: dict[Kind, Any] = {
     Plain.NAME: values.Name, Plain.HOLDER: values.Holder, Plain.TEXT: str, Plain.WORDS: values.Words,
     Plain.FLAG: bool, Plain.ID: values.Id, Plain.TOKEN: values.Token, Plain.TIME: values.Time,
     Plain.PAST: _of[float, Field(gt=0, allow_inf_nan=False)], Plain.STATES: values.States,
-    Plain.PAIRS: dict[str, str]}
+    Plain.PAIRS: dict[str, str], Plain.OBJECT: dict[str, Any]}
 
 
 @cache

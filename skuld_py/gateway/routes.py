@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from skuld_py.errors import SkuldError
-from skuld_py.gateway import enqueueing, holding, reading
+from skuld_py.gateway import enqueueing, flows, holding, reading
 from skuld_py.gateway.call import Call
 from skuld_py.gateway.problems import Problem, problem_of
 from skuld_py.verbs.table import VERBS
@@ -20,7 +20,8 @@ _BY_HAND: Mapping[str, Callable[..., Any]] = {
     "enqueue": enqueueing.enqueue, "enqueue_many": enqueueing.enqueue_many, "claim": holding.claim,
     "get": reading.get, "get_many": reading.get_many, "results": reading.results, "log": reading.log,
     "list_tasks": reading.list_tasks, "status": reading.status, "health": reading.health,
-    "ready": reading.ready, "workers": reading.workers}
+    "ready": reading.ready, "workers": reading.workers,
+    "await_workflow": flows.await_workflow, "follow_log": flows.follow_log}
 
 
 def by_path() -> Mapping[str, Mapping[str, Verb]]:

@@ -33,11 +33,12 @@ PEER = "peer"
 """All that nodes say to each other."""
 _OF_ALL = frozenset({"status", "get", "get_many", "results"})
 _WORKING = _OF_ALL | {"claim", "renew", "renew_many", "append", "complete", "complete_many", "fail", "fail_many",
-                      "snooze", "release", "log", "report", "advance", "workflows"}
+                      "snooze", "release", "log", "report", "advance",
+                      "workflow", "workflows", "await_workflow"}
 _PRODUCING = _OF_ALL | {"enqueue", "enqueue_many", "mint", "cancel", "submit_workflow", "kill_workflow",
-                        "workflows"}
+                        "workflow", "workflows", "await_workflow"}
 _READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedules", "limits", "workers",
-                      "workflows", "follow_log"}
+                      "workflow", "workflows", "await_workflow", "follow_log"}
 _STEERING = frozenset({"retry", "pause", "resume", "purge", "put_schedule", "remove_schedule",
                        "set_limits", "remove_limits"})
 

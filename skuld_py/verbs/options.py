@@ -40,6 +40,7 @@ class Plain(Enum):
     PAST = auto()  # the same, in seconds
     STATES = auto()
     PAIRS = auto()
+    OBJECT = auto()  # any JSON object; only HTTP has it
 
 
 class Line(NamedTuple):

@@ -45,8 +45,9 @@ class Verb(NamedTuple):
     Without an ``act`` each door does it by hand: a stream, or a wait that can be given up. ``command`` is what is
     typed; empty for a verb that only HTTP has. ``says`` makes the report of the command from the answer and the
     request. ``is_repeatable``: sent twice it does the same as once, so that it may be sent again in doubt. Without
-    a scope it is open to all. One that ``is_long`` is also given ``progress``, to call with how many tasks are
-    done.
+    a scope it is open to all. A stream of lines is ``is_stream``; one that ``is_events`` is a stream of
+    server-sent events, whose documents have a ``position`` to go on behind. One that ``is_long`` is also given
+    ``progress``, to call with how many tasks are done.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Verb(NamedTuple):
     is_repeatable: bool = True
     is_stream: bool = False
     is_long: bool = False
+    is_events: bool = False
 
     @property
     def has_id(self) -> bool:
@@ -70,10 +72,12 @@ class Verb(NamedTuple):
 
 
 def by_hand(name: str, route: str, scope: Scope | None, asks: Request, answers: Any, summary: str, *,
-            command: str = "", is_repeatable: bool = True, is_stream: bool = False) -> Verb:
+            command: str = "", is_repeatable: bool = True, is_stream: bool = False, is_events: bool = False
+            ) -> Verb:
     """A verb that each door does in a way of its own."""
     method, path = route.split()
-    return Verb(name, method, path, scope, asks, answers, summary, None, command, None, is_repeatable, is_stream)
+    return Verb(name, method, path, scope, asks, answers, summary, None, command, None, is_repeatable,
+                is_stream or is_events, is_events=is_events)
 
 
 def verb(route: str, scope: Scope, asks: Request, answers: Any, summary: str, *, command: str = "",
