@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 from cluster import scenario as s
+from skuld_py.cli.manual import page
 from skuld_py.cluster.log.commands import COMMANDS
 
 HERE = Path(__file__).parent
 SCENARIOS = list(s.scenarios(HERE / "scenarios"))
-ROWS = [tuple(part.strip() for part in line.split("|"))
-        for line in (HERE / "onyx_commands.txt").read_text(encoding="utf-8").splitlines()
-        if line.strip() and not line.startswith("#")]
+_ROW = re.compile(r"^- \*\*(\S+)\*\* \(([ABCD]+|-)\): ([a-z-]+)\. (.+?)(?=\n\n|\n- |\Z)", re.MULTILINE | re.DOTALL)
+ROWS = [(eras, name, ours, why) for name, eras, ours, why in _ROW.findall(page("onyx-commands"))]
+"""What the manual says: the releases that had a command, its name there, what stands for it, and how it differs."""
 
+PLACE = re.compile(r"`[\w./]+`")
+"""Something that exists: the manual's tests see that it does."""
 ONYX = {
     "prepare-join-cluster", "notify-join-cluster", "accept-join-cluster", "abort-join-cluster", "leave-cluster",
     "group-leave-cluster", "add-virtual-peer", "submit-job", "kill-job", "complete-job", "exhaust-input",
@@ -53,7 +58,16 @@ def test_every_command_of_onyx_has_a_row_in_each_of_its_releases() -> None:
 
 def test_what_stands_for_it_exists_or_is_marked_and_every_row_says_why() -> None:
     assert {ours for _, _, ours, _ in ROWS} - {"superseded"} == COMMANDS.keys()
-    assert all(why for *_, why in ROWS)
+    assert all(len(why) > 40 and PLACE.search(why) for *_, why in ROWS)
+
+
+def test_a_command_s_row_names_its_file() -> None:
+    files = {kind: Path(inspect.getfile(command)).name for kind, command in COMMANDS.items()}
+    assert [ours for _, _, ours, why in ROWS if ours != "superseded" and f"/{files[ours]}`" not in why] == []
+
+
+def test_every_line_of_the_page_that_is_a_row_is_read() -> None:
+    assert len(ROWS) == page("onyx-commands").count("\n- **")
 
 
 # -- the format ----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Whether a name that the manual sets in backticks still means something: a file, an option, a name of the code.
 
 Names of the code are what stands in it as such: what is defined, asked for or passed by name, and short texts
-without spaces, as the codes of refusals are. Comments and docstrings do not count.
+without spaces, as the codes of refusals are, or routes of HTTP. Comments and docstrings do not count.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from skuld_py.cli.main import main
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CODE = re.compile(r"[\w.\[\]()|<>=\"', >-]+")
+_ROUTE = re.compile(r"(?:GET|POST) /v1/[\w/{}]+")
 TEXT_CHARS_MAX = 60
 FOREIGN = frozenset({
     "async def", "acks_late", "job_timeout", "touch",  # of other queues
@@ -105,5 +106,5 @@ def _names_of(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        if len(node.value) <= TEXT_CHARS_MAX and " " not in node.value:
+        if len(node.value) <= TEXT_CHARS_MAX and (" " not in node.value or _ROUTE.fullmatch(node.value)):
             yield node.value
