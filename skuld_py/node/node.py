@@ -112,8 +112,7 @@ class Node:
         self._ticks = Ticks(operations, almanac)
         self._floor = Floor(store)
         admission, gates = Admission(view), Gates(self._horizons, self._loans)
-        self._workers = WorkerRequests(operations)
-        self._workflows = WorkflowRequests(operations)
+        self._workers, self._workflows = WorkerRequests(operations), WorkflowRequests(operations)
         reads = self._reads = ReadRequests(operations, admission)
         leadership = LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves)
         self._describe = leadership.description
@@ -122,8 +121,7 @@ class Node:
             ClaimRequests(operations, admission, gates, self._parked), reads,
             SettingRequests(operations, self._ticks.check), LimitRequests(self.lender, self._loans),
             leadership, self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges),
-            RetentionRequests(operations, self._steward.slices), self._workers,
-            self._workflows]
+            RetentionRequests(operations, self._steward.slices), self._workers, self._workflows]
         self._clients = ClientDoor(operations, asked_of(features))
         self._served = served_of(features)
         self._duties: tuple[Duty, ...] = (

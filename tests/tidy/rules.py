@@ -94,7 +94,7 @@ WINGS: dict[str, frozenset[str]] = {
 ROOMS_OF_WINGS = frozenset({"cluster", "model", "node", "partition", "runtime", "simulation"})
 # The most parts a room may have at its top, wings and modules; and the most floors, each of which imports those
 # below it only.
-PLANS = {"node": (21, 10), "cluster": (5, 5)}
+PLANS = {"node": (20, 10), "cluster": (5, 5)}
 
 PURE_ROOMS = frozenset({"crdt", "model", "partition", "workflow", "cluster", "node", "wire"})
 

@@ -19,7 +19,7 @@ from skuld_py.cluster.log.commands import Leave
 from skuld_py.cluster.log.lives import is_newer
 from skuld_py.cluster.log.play import Outcome, Played, Player
 from skuld_py.cluster.log.replica import PLACES_BY_AGE, Replica
-from skuld_py.simulation.workflow_lives import strays
+from skuld_py.simulation.world.zookeeper.workflow_lives import strays
 
 DAMAGE = "nobody~0"
 """The id that has left in a replica damaged on purpose, and in no other: that replica may differ."""
