@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 SCENARIOS = list(s.scenarios(HERE / "scenarios"))
 _ROW = re.compile(r"^- \*\*(\S+)\*\* \(([ABCD]+|-)\): ([a-z-]+)\. (.+?)(?=\n\n|\n- |\Z)", re.MULTILINE | re.DOTALL)
 ROWS = [(eras, name, ours, why) for name, eras, ours, why in _ROW.findall(page("onyx-commands"))]
-"""What the manual says: the releases that had a command, its name there, what stands for it, and how it differs."""
+"""What the manual says: the releases that had a command, its name there, what stands for it, and why."""
 
 PLACE = re.compile(r"`[\w./]+`")
 """Something that exists: the manual's tests see that it does."""

@@ -31,7 +31,8 @@ REQUIRED = (*(f"fault {kind}" for kind in KINDS), JUMPS, COLLECTIONS, "entry rep
             "wish of a lost session carried out",
             "observer gone in the middle of a join", "pulse of a former life removed",
             "applied submit-workflow", "applied exhaust-input", "applied seal-output", "workflow completed",
-            "workflow killed", "entry about a workflow again", "entry about a workflow late")
+            "workflow killed", "entry about a workflow again", "entry about a workflow late",
+            "command for a member to write")
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:

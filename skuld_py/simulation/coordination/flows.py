@@ -20,7 +20,7 @@ from skuld_py.cluster.log.commands import (
 )
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.log.workflows import State, StepRow, Workflow
+from skuld_py.cluster.log.workflows import WORKFLOWS_SINCE, State, StepRow, Workflow
 from skuld_py.simulation.coordination.stage import Stage
 
 NAMES = ("census", "daily", "weekly")
@@ -60,6 +60,9 @@ class Flows:
     def write(self) -> None:
         """A few entries, one behind the other."""
         for _ in range(self.random.randint(1, BURST)):
+            if self.random.random() < 0.3:
+                self._through_a_member()
+                continue
             is_late, is_again = self.random.random() < 0.2, self.random.random() < 0.2
             delay_ms = self.random.randint(1, LATE_MS_MAX) if is_late else 0
             # A writer writes one after the other: what is late is somebody's only entry.
@@ -73,3 +76,14 @@ class Flows:
                 self.stage.scheduler.after(delay_ms, self.stage.registry.put_entry, raw)
             self.stats["entry about a workflow again"] += is_again
             self.stats["entry about a workflow late"] += is_late
+
+    def _through_a_member(self) -> None:
+        """A client has a member write; the command may get lost with the member's life."""
+        live, replica = self.stage.live, self.stage.registry.replica
+        if not live or replica.rules < WORKFLOWS_SINCE:
+            return
+        process, now_ms = self.random.choice(live), self.stage.scheduler.now_ms
+        if process.membership is not None:
+            command = about_workflows(self.random, replica)
+            self.stage.act(process, process.membership.write(process.clock.read(now_ms), [command]))
+            self.stats["command for a member to write"] += 1
