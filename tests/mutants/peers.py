@@ -297,7 +297,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "        connection = self._open.get(number) or self._adopt(number) if"),
     _seen_by(NEWCOMER, "gone-with-the-other",
              "a newcomer is forgotten when the one before has gone", "Connections._note_gone",
-             " and peeking.cookie_of(number, self._port) != connection.cookie:\n", ":\n"),
+             " and peeking.cookie_of(number, self.port) != connection.cookie:\n", ":\n"),
     _seen_by(CONNECTIONS + "test_what_is_said_in_small_messages_adds_up_to_nothing", "files-never-asked-for",
              "nobody learns which connection a client speaks on", "Connections.is_heard",
              "        return client in self._clients\n",
