@@ -1,6 +1,9 @@
 """Stopping what runs: cancel, interrupt, and see to it that it ends; in a thread, because each may take seconds.
 
 A batch is told first to begin no other job, so that one that was cancelled is not taken for a crash.
+
+An engine that does not confirm a cancellation is uncertain at once, whatever the function does meanwhile: only the
+engine's end stops its jobs then. Of a lost claim it has little time to confirm, for the task may be granted again.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Callable
 from skuld_py.worker.run import Engine, Run
 
 STOP_S = 5.0
+CONFIRM_S, LOST_CONFIRM_S = 5.0, 1.0
 
 
 def halt(run: Run, engine: Engine, on_abandoned: Callable[[], None], on_uncertain: Callable[[], None]) -> None:
@@ -20,12 +24,14 @@ def halt(run: Run, engine: Engine, on_abandoned: Callable[[], None], on_uncertai
         run.batch.stop()
 
     def stop() -> None:
-        is_certain = not run.needs_spark or engine.cancel(run.job)
+        confirm_s = LOST_CONFIRM_S if run.is_lost else CONFIRM_S
+        is_cancelled = not run.needs_spark or engine.cancel(run.job, confirm_s)
+        if not is_cancelled:
+            on_uncertain()
         run.interrupt()
-        is_certain = is_certain and (not run.needs_spark or engine.is_swept())
+        if is_cancelled and run.needs_spark and not engine.is_swept():
+            on_uncertain()
         if not run.join(STOP_S):
             on_abandoned()
-        if not is_certain:
-            on_uncertain()
 
     threading.Thread(target=stop, name=f"halt {run.claim.id}", daemon=True).start()

@@ -78,9 +78,9 @@ class LateEngine:
         assert self._made is not None
         return self._made.call_many(name, order, items)
 
-    def cancel(self, name: str) -> bool:
+    def cancel(self, name: str, timeout_s: float) -> bool:
         """End the jobs of a call; there are none without it."""
-        return self._made is None or self._made.cancel(name)
+        return self._made is None or self._made.cancel(name, timeout_s)
 
     def is_swept(self) -> bool:
         """End the jobs that belong to no call."""

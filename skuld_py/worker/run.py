@@ -78,11 +78,12 @@ class Engine(Protocol):
     def call_many(self, name: str, order: Order, items: Sequence[Item]) -> Sequence[Done]:
         """How the items of one job ended, in order, in parts (``batches``); the job belongs to ``name``."""
 
-    def cancel(self, name: str) -> bool:
-        """End the jobs of a call, and refuse its later ones; False when that is not certain."""
+    def cancel(self, name: str, timeout_s: float) -> bool:
+        """End the jobs of a call, and refuse its later ones; False when that is not certain by then."""
 
     def is_swept(self) -> bool:
-        """End the jobs that belong to no call that runs; False when it is not certain that they ended."""
+        """End the jobs that belong to no call that runs, and the processes of their own in which they run; False
+        when it is not certain that they ended."""
 
     def counts(self, name: str) -> dict[str, Any] | None:
         """How far the jobs of a call are; None when there is nothing to say."""

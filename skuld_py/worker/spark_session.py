@@ -46,7 +46,7 @@ from pyspark.sql import SparkSession
 from skuld_py.embedded import process
 from skuld_py.embedded.java import Java, find_java
 from skuld_py.errors import Refused
-from skuld_py.worker import shipping, spark_conf, spark_jvm
+from skuld_py.worker import shipping, spark_conf, spark_jvm, spark_tasks
 from skuld_py.worker.executors import Executors, Standing
 from skuld_py.worker.masters import is_local
 
@@ -241,6 +241,28 @@ class SparkRuntime:
         live = self._live
         if live is not None:
             live.supervisor.ask(lambda: [live.java_context.cancelJob(job) for job in jobs], timeout_s)
+
+    def escaped_tasks(self, groups: Callable[[], Iterable[str]], timeout_s: float = 5.0) -> list[int] | None:
+        """Spark tasks that run and belong to none of these groups; the Python processes of those that are to stop
+        are ended. None without an answer. As with ``jobs``, the groups are asked for afterwards."""
+        live = self._live
+        if live is None or not live.jvm.is_running:
+            return None
+
+        def look() -> list[int]:
+            found = spark_tasks.escaped(live.java_context, groups)
+            if found:
+                spark_tasks.end_python(live.session._jvm, found)
+            return found
+
+        answer: list[int] | None = live.supervisor.ask(look, timeout_s)
+        return answer
+
+    def interrupt_tasks(self, tasks: Iterable[int], timeout_s: float = 5.0) -> None:
+        """Interrupt Spark tasks by their numbers, though they were before; those that have ended are no matter."""
+        live = self._live
+        if live is not None:
+            live.supervisor.ask(lambda: spark_tasks.interrupt(live.java_context, [*tasks]), timeout_s)
 
     @contextlib.contextmanager
     def run_in_group(self, group: str, description: str, *, pool: str = "default") -> Iterator[None]:

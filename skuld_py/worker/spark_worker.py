@@ -148,12 +148,12 @@ class SparkEngine:
             self._homes.pop(name, None)
             self._cancelled.discard(name)
 
-    def cancel(self, name: str) -> bool:
+    def cancel(self, name: str, timeout_s: float = 5.0) -> bool:
         """End a task's jobs, and its streaming queries, which are in groups of their own."""
         home = self._homes.get(name)
         if home is not None:
             self._cancelled.add(name)
-        if not self._runtime.cancel(name):
+        if not self._runtime.cancel(name, timeout_s):
             return False
         if home is not None:
             home.end_queries()
@@ -163,9 +163,11 @@ class SparkEngine:
         """Cancel what runs and belongs to no running task; False when it does not end."""
         sweep = Sweep(time.monotonic())
         while (seen := self._runtime.jobs(self._groups)) is not None:
-            found = sweep.look(time.monotonic(), *seen)
+            found = sweep.look(time.monotonic(), *seen, self._runtime.escaped_tasks(self._groups) or ())
             if found.cancel:
                 self._runtime.cancel_jobs(found.cancel)
+            if found.interrupt:
+                self._runtime.interrupt_tasks(found.interrupt)
             if found.is_quiet is not None:
                 return found.is_quiet
             time.sleep(LOOK_S)

@@ -17,6 +17,7 @@ import click
 
 from faults import catalogue
 from faults.run import HEAD, Result, programs, run
+from faults.workers.command import workers
 from faults.world import Scenario
 from machines import ground
 
@@ -36,6 +37,7 @@ operations overlapped every fault, and leaders changed where they had to.
   scripts/faults                    all of them, about 20 minutes
   scripts/faults --only power-cut   one, or several: --only may be repeated
   scripts/faults --list             their names and stories
+  scripts/faults workers            workers with a real Spark, 20 times in each way; --help says more
   scripts/machines 600              the scenario "rounds", for so many seconds, and what else is tested in a town
 
 \b
@@ -54,7 +56,7 @@ Exit status: 0 all passed; 1 something was violated or untested; 2 wrong argumen
 """
 
 
-@click.command(help=_HELP)
+@click.group(help=_HELP, invoke_without_command=True)
 @click.option("--quick", is_flag=True, help="Only the nine short ones.")
 @click.option("--only", multiple=True, metavar="NAME", help="Only this scenario; may be repeated.")
 @click.option("--list", "is_list", is_flag=True, help="Say which scenarios there are.")
@@ -62,8 +64,12 @@ Exit status: 0 all passed; 1 something was violated or untested; 2 wrong argumen
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
               help="Where the evidence of failed runs is put; a fresh directory when not given.")
 @click.option("--quiet", is_flag=True, help="No progress, only results.")
-def main(quick: bool, only: Sequence[str], is_list: bool, seed: int, keep: Path | None, quiet: bool) -> None:
+@click.pass_context
+def main(ctx: click.Context, quick: bool, only: Sequence[str], is_list: bool, seed: int, keep: Path | None,
+         quiet: bool) -> None:
     """Choose, check the machine, run, and sum up."""
+    if ctx.invoked_subcommand is not None:
+        return
     if is_list:
         for scenario in catalogue.ALL:
             click.echo(f"{scenario.name:<17} {'quick' if scenario.is_quick else '     '}  {scenario.summary}")
@@ -118,6 +124,9 @@ def _sum_up(results: Sequence[Result], wanted: int, keep: Path) -> int:
     if not failed and not any(keep.iterdir()):
         keep.rmdir()
     return BROKEN if failed or missing else PASSED
+
+
+main.add_command(workers)
 
 
 if __name__ == "__main__":

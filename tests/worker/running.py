@@ -78,7 +78,7 @@ class FakeEngine:
         finally:
             self.running.remove(name)
 
-    def cancel(self, name: str) -> bool:
+    def cancel(self, name: str, timeout_s: float = 5.0) -> bool:
         self.cancelled.append(name)
         self.gate.set()
         return self.is_alive()
