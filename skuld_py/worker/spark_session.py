@@ -30,6 +30,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,10 @@ class _Supervisor:
         except (TimeoutError, CancelledError, Py4JError, OSError):
             answer.cancel()
             return None
+
+    def begin(self, call: Callable[[], Any]) -> None:
+        """Make a call whose result nobody waits for."""
+        self._calls.put((call, Future()))
 
     def close(self) -> None:
         self._calls.put(None)
@@ -163,6 +168,8 @@ class SparkRuntime:
             if self._live is None or not self._live.jvm.is_running:
                 self.stop(grace_s=0)
                 self._start()
+                live = self._require_live()
+                live.supervisor.begin(partial(_end_escaped, live, tuple))  # what it takes is loaded when it counts
             return self.session
 
     def stop(self, grace_s: float = 10.0) -> None:
@@ -249,13 +256,7 @@ class SparkRuntime:
         if live is None or not live.jvm.is_running:
             return None
 
-        def look() -> list[int]:
-            found = spark_tasks.escaped(live.java_context, groups)
-            if found:
-                spark_tasks.end_python(live.session._jvm, found)
-            return found
-
-        answer: list[int] | None = live.supervisor.ask(look, timeout_s)
+        answer: list[int] | None = live.supervisor.ask(partial(_end_escaped, live, groups), timeout_s)
         return answer
 
     def interrupt_tasks(self, tasks: Iterable[int], timeout_s: float = 5.0) -> None:
@@ -359,6 +360,12 @@ class SparkRuntime:
             raise
         finally:
             watchdog.cancel()
+
+
+def _end_escaped(live: _Live, groups: Callable[[], Iterable[str]]) -> list[int]:
+    found = spark_tasks.escaped(live.java_context, groups)
+    spark_tasks.end_python(live.session._jvm, found)
+    return found
 
 
 def _described(context: SparkContext) -> str:

@@ -30,7 +30,7 @@ QUEUE = "held"
 LEASE_S = 3.0
 TESTS = Path(__file__).resolve().parents[2]
 APP = "faults.workers.app"
-OPTIONS = ("--slots", "2", "--lease", f"{LEASE_S:g}s", "--grace", "0s", "--master", "local[2]", "--stall", "8s")
+OPTIONS = ("--slots", "2", "--lease", f"{LEASE_S:g}s", "--grace", "0s", "--master", "local[2]", "--stall", "6s")
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 _NEW_NETWORK = 0x40000000
 
