@@ -19,7 +19,44 @@ NEWEST = LOGS + "test_what_a_task_says_is_kept_in_order_and_bounded_and_the_newe
 FULL = LOGS + "test_a_log_that_is_full_goes_on_to_grow_with_the_logarithm_of_the_time"
 SLEPT = SILENCES + "test_a_worker_that_slept_asks_before_the_engine_is_condemned"
 
+HALTING = "tests/worker/test_halting.py::"
+GIVEN_UP = HALTING + "test_an_engine_that_does_not_confirm_is_given_up_whatever_the_function_does"
+TASKS = "tests/worker/test_spark_tasks.py::"
+PYTHON_ENDS = TASKS + "test_the_python_of_a_cancelled_task_ends_at_once_and_that_of_a_neighbour_goes_on"
+DEAF = ESCAPED + "test_tasks_are_not_over_with_their_jobs_and_those_that_do_not_obey_are_interrupted_again"
+STOPPED = "tests/worker/test_spark_worker.py::test_nothing_of_a_lost_claim_runs_on_while_its_worker_is_stopped"
+
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("lost-confirms-slowly", "the job of a lost claim in a JVM that hangs acts for five seconds",
+           "halting.halt", "LOST_CONFIRM_S if run.is_lost else CONFIRM_S", "CONFIRM_S", "W3",
+           HALTING + "test_of_a_lost_claim_an_engine_has_a_second_to_confirm", seeds=0),
+    mutant("uncertain-at-last", "an engine that hangs goes on while the function of a lost claim does",
+           "halting.halt", "        if not is_cancelled:\n            on_uncertain()\n        run.interrupt()\n",
+           "        run.interrupt()\n        if not is_cancelled:\n            run.join(STOP_S)\n"
+           "            on_uncertain()\n", "W3", GIVEN_UP, seeds=0),
+    mutant("unswept-is-certain", "jobs that do not end are left to an engine that goes on", "halting.halt",
+           "run.needs_spark and not engine.is_swept()", "False", "W3", GIVEN_UP, seeds=0),
+    mutant("python-outlives-its-task", "the Python process of a cancelled Spark task goes on until Spark looks",
+           "spark_tasks.end_python", "task.isInterrupted() and not task.isCompleted()", "False", "W3", PYTHON_ENDS,
+           seeds=0),
+    mutant("tasks-end-with-jobs", "what Spark calls ended still runs, and is not asked for",
+           "SparkEngine.is_swept", "self._runtime.escaped_tasks(self._groups) or ()", "()", "W3",
+           TASKS + "test_a_sweep_waits_for_tasks_of_jobs_that_have_ended", seeds=0),
+    mutant("neighbours-tasks-escape", "the Spark tasks of running tasks are taken for those of cancelled ones",
+           "spark_tasks.escaped", " if group not in running]", "]", "W3",
+           TASKS + "test_tasks_of_groups_that_are_nobodys_have_escaped", seeds=0),
+    mutant("groups-before-tasks", "a Spark task that begins meanwhile is interrupted as nobody's",
+           "spark_tasks.escaped", "    found: dict[int, str | None] = {}\n",
+           "    found: dict[int, str | None] = {}\n    groups = [*groups()].copy\n", "W3",
+           TASKS + "test_a_task_that_begins_meanwhile_is_no_escapee", seeds=0),
+    mutant("quiet-with-tasks", "a cancellation is proven while a Spark task goes on", "Sweep.look",
+           "if escaped or self._seen:", "if escaped:", "W3", DEAF, seeds=0),
+    mutant("deaf-for-ever", "a Spark task that swallows its interrupt runs to its end", "Sweep.look",
+           "if looks > OBEYED_LOOKS", "if False", "W3", DEAF, seeds=0),
+    mutant("interrupted-as-it-cleans-up", "a Spark task that obeys is interrupted again", "Sweep.look",
+           "if looks > OBEYED_LOOKS", "if looks > 1", "W3", DEAF, seeds=0),
+    mutant("stopped-with-its-engine", "the job of a stopped worker acts beside the next claim's",
+           "renewer._Process._kill_engine", "os.kill(engine[0], signal.SIGKILL)", "pass", "W3", STOPPED, seeds=0),
     mutant("one-pool-for-all", "a short task waits in the pool of a long one", "Pools.lent",
            "            self._lent.add(number)\n", "", "W1",
            POOLS + "test_tasks_that_run_at_once_have_pools_of_their_own", seeds=0),

@@ -33,3 +33,15 @@ def test_what_does_not_end_in_ten_seconds_is_not_proven() -> None:
     sweep = Sweep(10.0)
     assert sweep.look(19.9, [1], []) == Found(cancel=(1,))
     assert sweep.look(20.0, [2], []) == Found(cancel=(2,), is_quiet=False)
+
+
+def test_tasks_are_not_over_with_their_jobs_and_those_that_do_not_obey_are_interrupted_again() -> None:
+    sweep = Sweep(0.0)
+    tasks = [[3, 5], [3, 5], [5], [5], [5, 7], [5], [], [], []]
+    looks = [sweep.look(0.1 * look, [], [], seen) for look, seen in enumerate(tasks)]
+    assert looks == [GOING_ON] * 3 + [Found(interrupt=(5,))] * 3 + [GOING_ON, GOING_ON, QUIET]
+
+
+def test_a_task_that_never_obeys_is_not_quiet() -> None:
+    sweep = Sweep(0.0)
+    assert [sweep.look(9.9, [], [], [1]).is_quiet, sweep.look(10.0, [], [], [1]).is_quiet] == [None, False]

@@ -32,7 +32,7 @@ SECRET = "back\\slash and 'quotes' = a key"
 
 @pytest.fixture(scope="session")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRuntime]:
-    conf = {**QUICK, "spark.hadoop.store.secret": SECRET}
+    conf = {**QUICK, "spark.hadoop.store.secret": SECRET, "spark.python.task.killTimeout": "1h"}
     spark = SparkRuntime(tmp_path_factory.mktemp("spark"), slots=2, conf=conf)
     spark.start()
     yield spark

@@ -433,9 +433,11 @@ def test_sigterm_drains_releases_and_leaves_no_process(
     assert psutil.wait_procs(children, timeout=10)[1] == []
 
 
-def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_its_neighbour_is_done(
+def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_another_worker_does_its_neighbour(
     cluster: LocalCluster, app: Path, client: Client, tmp_path: Path, eventually: Eventually
 ) -> None:
+    """The other worker is there all the time, and has room: nothing comes to it before the first one ends. What held
+    the first one's interpreter is dead then, and does not come to it at all."""
     held = Held(tmp_path / "pipe")
     neighbour = client.enqueue("grabbed", call("hold", str(tmp_path / "pipe")))
 
@@ -443,21 +445,25 @@ def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_its_neighbour
         return cluster.start_worker("grabbed", "spark_app", "--lease", "5s", working_directory=app,
                                     environment=QUICK_JAVA)
     first = start()
+    second = None
     try:
         assert held.is_running.wait(START_S)
         grabber = client.enqueue("grabbed", call("grab"), retry=Retry(1))
-        eventually(lambda: client.get(grabber).state == "dead")
-        assert first.wait(30) == -signal.SIGKILL
-    finally:
-        first.kill()
-        first.wait()
-    assert (client.get(grabber).error or b"").startswith(b"timeout")
-    assert outcomes(client, neighbour)[0] == "released"
-    second = start()
-    try:
+        eventually(lambda: bool(client.get(grabber).claims))
+        second = start()
+        assert first.wait(START_S) == -signal.SIGKILL
+        dead, given_back = client.get_many([grabber, neighbour])
+        assert (dead.state, dead.death, len(dead.claims)) == ("dead", "exhausted", 1)
+        assert (dead.error or b"").startswith(b"timeout")
+        assert given_back.claims[0].outcome == "released"
         assert held.has_gone.wait(START_S)
         eventually(is_completed(client, neighbour))
+        assert second.poll() is None
     finally:
-        second.kill()
-        second.wait()
-    assert client.get(neighbour).result == 2
+        for worker in (first, second):
+            if worker is not None:
+                worker.kill()
+                worker.wait()
+    done = client.get(neighbour)
+    assert done.result == 2 and done.claims[-1].holder != done.claims[0].holder
+    assert [claim.outcome for claim in done.claims] == ["released", "completed"]
