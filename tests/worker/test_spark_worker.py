@@ -436,8 +436,8 @@ def test_sigterm_drains_releases_and_leaves_no_process(
 def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_another_worker_does_its_neighbour(
     cluster: LocalCluster, app: Path, client: Client, tmp_path: Path, eventually: Eventually
 ) -> None:
-    """The other worker is there all the time, and has room: nothing comes to it before the first one ends. What held
-    the first one's interpreter is dead then, and does not come to it at all."""
+    """The other worker is there all the time, and has room: nothing comes to it before the first one ends.
+    What held the first one's interpreter is dead then, and does not come to it at all."""
     held = Held(tmp_path / "pipe")
     neighbour = client.enqueue("grabbed", call("hold", str(tmp_path / "pipe")))
 

@@ -6,7 +6,8 @@ completes the task with an output of its own, while the lost claim is made to co
 
 What is measured is counted from the moment from which nothing of the job may be left: the deadline of the holder,
 by the clock that it stops by (``client.steady``); where the whole tree was stopped, its waking. A claim that was
-given back is over then. After the bar ``GONE_S`` the run is a violation.
+given back is over then. After the bar ``GONE_S`` the run is a violation, unless what was late waited for a
+processor for so long, by the kernel's own count.
 """
 
 from __future__ import annotations
@@ -77,20 +78,22 @@ class Watched:
 
 
 def newest(below: Path) -> float:
-    """When the last file that a job writes was written, by the wall clock; 0 without any."""
+    """When the last file that a job writes was written, by the wall clock; 0 without any. They are numbered."""
     found = 0.0
     for directory, _, files in os.walk(below):
-        for name in files:
-            with contextlib.suppress(OSError):
-                if name.endswith(".csv") and name != WINNER:
-                    found = max(found, os.stat(f"{directory}/{name}").st_mtime)
+        last = max((name for name in files if name.endswith(".csv") and name != WINNER),
+                   key=lambda name: (len(name), name), default=None)
+        with contextlib.suppress(OSError):
+            if last is not None:
+                found = max(found, os.stat(f"{directory}/{last}").st_mtime)
     return found
 
 
 @attrs.frozen
 class Loss:
-    """What came of a run: seconds after the moment ``since`` until the job's parts were gone, at most that until
-    the task was claimed ``again``, and how long all of that waited for a processor."""
+    """What came of a run: seconds from the moment ``since`` until each part of the job acted last, and until the
+    task was claimed again, less than nothing where that was before; and for how long the worker's processes waited
+    for a processor meanwhile."""
 
     kind: str
     number: int
@@ -108,18 +111,25 @@ class Loss:
         return max(self.python_s, self.jvm_s, 0.0)
 
     @property
+    def words(self) -> str:
+        """What is to be said of it."""
+        if self.violations:
+            return "; ".join(self.violations)
+        return "ok" if self.gone_s <= GONE_S else "late, for it waited for a processor"
+
+    @property
     def line(self) -> str:
         """All in one line."""
         return (f"{self.kind:<8} {self.number:>3}  gone {self.gone_s:5.2f} s after {self.since:<10}"
                 f" python {self.python_s:6.2f}  jvm {self.jvm_s:6.2f}  claimed again {self.again_s:6.2f}"
-                f"  waited {self.waited_s:5.2f}  load {self.load:>5}  {'; '.join(self.violations) or 'ok'}")
+                f"  waited {self.waited_s:5.2f}  load {self.load:>5}  {self.words}")
 
 
 @attrs.frozen
 class Kind:
     """A way to lose a claim. ``stops``: what of the worker's tree stands still; ``is_cut``: whether it is cut off;
     ``is_deaf``: whether the worker cannot say itself until when it holds; ``wakes``: whether all go on after the
-    deadline, and what is left is to end then."""
+    deadline, and what is left is to end then; ``is_given_back``: whether the claim ends so, and not by itself."""
 
     name: str
     summary: str
@@ -155,10 +165,10 @@ def lose(stage: Stage, kind: Kind, number: int, chance: random.Random) -> Loss:
             since = steady_s()
         _look_until_silent(watched, since)
         heir.join()
-    violations = [*_late(watched, since), *heir.violations]
+    waited_s = watched.waiting.most_s(since, watched.acted)
+    violations = [*late(watched.python - since, watched.jvm - since, waited_s), *heir.violations]
     return Loss(kind.name, number, _named(kind), watched.python - since, watched.jvm - since,
-                _claimed_again(stage, watched) - since, watched.waiting.most_s(since, watched.acted), load(),
-                tuple(violations))
+                _claimed_again(stage, watched) - since, waited_s, load(), tuple(violations))
 
 
 def _named(kind: Kind) -> str:
@@ -254,12 +264,13 @@ def _look_until_silent(watched: Watched, since: float) -> None:
         time.sleep(0.02)
 
 
-def _late(watched: Watched, since: float) -> list[str]:
+def late(python_s: float, jvm_s: float, waited_s: float) -> list[str]:
+    """What acted for longer than it may, and not because it waited for a processor."""
     found = []
-    for name, acted in (("Spark's Python", watched.python), ("Spark's JVM", watched.jvm)):
-        if acted > since + GIVEN_UP_S - SILENT_S:
+    for name, acted_s in (("Spark's Python", python_s), ("Spark's JVM", jvm_s)):
+        if acted_s > GIVEN_UP_S - SILENT_S:
             found.append(f"{name} still acts")
-        elif acted > since + GONE_S:
+        elif acted_s - waited_s > GONE_S:
             found.append(f"{name} acted for more than {GONE_S:g} s")
     return found
 
