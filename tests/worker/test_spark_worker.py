@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import threading
@@ -16,10 +17,15 @@ from typing import Any
 import psutil
 import pytest
 
+from faults.workers.losses import KINDS, lose
+from faults.workers.stage import APP as APP_OF_CAMPAIGN
+from faults.workers.stage import LEASE_S, Stage
 from skuld_py.client.client import ClaimName, Client
 from skuld_py.client.options import Retry
+from skuld_py.embedded import python
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TaskId
+from skuld_py.runtime.zookeeper.clusters import read_parameters
 from skuld_py.worker.journal import decode_entry
 from skuld_py.worker.registry import encode_call
 
@@ -156,9 +162,10 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def worker(cluster: LocalCluster, app: Path) -> Iterator[subprocess.Popen[bytes]]:
-    worker = cluster.start_worker("jobs", "spark_app", "--slots", "2", "--lease", "3s", "--grace", "15s",
-                                  "--stall", f"{STALL_S}s",
-                                  working_directory=app, environment=QUICK_JAVA)
+    path = python.search_path(str(app), str(Path(__file__).resolve().parents[1]))
+    worker = cluster.start_worker("jobs", ["spark_app", APP_OF_CAMPAIGN], "--slots", "2", "--lease", f"{LEASE_S}s",
+                                  "--grace", "15s", "--stall", f"{STALL_S}s", working_directory=app,
+                                  environment={**QUICK_JAVA, "PYTHONPATH": path})
     yield worker
     worker.kill()
     worker.wait()
@@ -369,6 +376,21 @@ def test_nothing_of_a_lost_claim_runs_on_while_its_worker_is_stopped(
 
     eventually(is_completed(client, task))
     assert client.get(task).result == 2
+
+
+def test_of_a_worker_that_wakes_after_its_lease_nothing_acts_on(
+    worker: subprocess.Popen[bytes], jvm: psutil.Process, client: Client, cluster: LocalCluster, tmp_path: Path
+) -> None:
+    """A round of ``scripts/faults workers``."""
+    key = bytes.fromhex(read_parameters(cluster.zookeeper_hosts, cluster.name).claim_key)
+    nothing: Callable[[], None] = lambda: None  # noqa: E731
+    stage = Stage(tmp_path, client, key, lambda: worker, nothing, nothing, queue="jobs")
+    kind = next(kind for kind in KINDS if kind.wakes)
+
+    loss = lose(stage, kind, 1, random.Random(1))
+
+    assert not loss.violations, loss.line
+    assert jvm.is_running(), "for its jobs ended without"
 
 
 def test_a_killed_jvm_is_replaced_and_its_task_done_again(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
@@ -61,8 +62,14 @@ def workers(runs: int, only: Sequence[str], seed: int, keep: Path | None) -> Non
         sys.exit(CANNOT)
     place = keep or Path(tempfile.mkdtemp(prefix="skuld-workers-"))
     place.mkdir(parents=True, exist_ok=True)
+    for number in (signal.SIGTERM, signal.SIGINT):  # the latter is ignored by what a script starts behind itself
+        signal.signal(number, signal.default_int_handler)
     campaign = Campaign(runs, only or NAMES, seed)
-    campaign.play(place)
+    try:
+        campaign.play(place)
+    except KeyboardInterrupt:
+        click.echo("interrupted; what was running is taken down")
+        campaign.broken += 1
     for row in rows(campaign.losses, campaign.kills):
         click.echo(row)
     if campaign.failed:
@@ -73,7 +80,7 @@ def workers(runs: int, only: Sequence[str], seed: int, keep: Path | None) -> Non
 
 
 class Campaign:
-    """So many runs of each of these kinds. ``failed``: how many were violated, or did not get to their end."""
+    """So many runs of each of these kinds. ``broken``: how many did not get to their end."""
 
     def __init__(self, runs: int, names: Sequence[str], seed: int) -> None:
         self._runs = runs
@@ -81,12 +88,12 @@ class Campaign:
         self._seed = seed
         self.losses: list[Loss] = []
         self.kills: list[Kills] = []
-        self._broken = 0
+        self.broken = 0
 
     @property
     def failed(self) -> int:
-        """Runs that did not pass."""
-        return self._broken + sum(bool(run.violations) for run in (*self.losses, *self.kills))
+        """Runs that were violated, or did not get to their end."""
+        return self.broken + sum(bool(run.violations) for run in (*self.losses, *self.kills))
 
     def play(self, place: Path) -> None:
         """All runs, in a town of their own."""
@@ -115,5 +122,5 @@ class Campaign:
         click.echo(run.line if isinstance(run, Kills) else run)
 
     def _note_broken(self, what: str) -> None:
-        self._broken += 1
+        self.broken += 1
         click.echo(f"{what}: the run did not get to its end\n{traceback.format_exc()}")

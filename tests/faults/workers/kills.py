@@ -3,7 +3,7 @@
 A run is the census of some archives: ``scan`` of each group, ``report`` behind them, and beside them ``survey`` of
 the same archives, which is one long task with a checkpoint after each slice. Meanwhile each of the three victims
 is killed once with ``kill -9``, in an order and at moments that chance decides; a node comes back after a while, a
-worker at once. The first run, which nobody disturbs, says what must come of all others:
+worker at once. A run that nobody disturbs says what must come of all others:
 
 * every table has the same rows, none twice; the report is the same;
 * a ``survey`` that was killed goes on from its checkpoint: what was done again began no longer ago than one
@@ -74,9 +74,9 @@ class Census:
 
 @attrs.frozen
 class Kills:
-    """A run. ``again_s``: of each survey that was resumed, how long before its end its last checkpoint that counts
-    was said; ``interval_s``: the most that this may be. ``left_s``: how long anything of a killed worker was
-    there."""
+    """A run. ``killed``: what, and when, or that it was done before. ``again_s``: of each survey that was resumed,
+    how long before its end its last checkpoint that counts was said; ``interval_s``: the most that this may be.
+    ``left_s``: how long anything of a killed worker was there."""
 
     number: int
     seconds: float
@@ -114,7 +114,7 @@ class Run:
         self._chance = chance
         self.place = stage.place / f"census-{number}"
         self.place.mkdir()
-        self._left: list[psutil.Process] = []
+        self._left: list[tuple[float, psutil.Process]] = []
         self._left_s = 0.0
         self._killed: list[tuple[str, float]] = []
         self._down: list[tuple[float, Node]] = []
@@ -139,7 +139,8 @@ class Run:
         self._await(tasks, plan)
         seconds = steady_s() - began
         self._violations += self._read(tasks).differs(expected)
-        again, interval_s = self._done_again(tasks[-1])
+        lives = [_told(self.place / f"{claim.token}.told") for claim in self._stage.client.get(tasks[-1]).claims]
+        again, interval_s = done_again(lives, [at for victim, at in self._killed if victim in ("worker", "jvm")])
         if any(each > interval_s for each in again):
             self._violations.append("more than one interval was done again")
         killed = tuple(f"{victim} {at - began:.1f}" for victim, at in self._killed)
@@ -161,17 +162,20 @@ class Run:
     def _await(self, tasks: Sequence[TaskId], plan: list[tuple[float, str]]) -> None:
         until = steady_s() + LIMIT_S
         plan = list(plan)
-        while plan or self._down or not all(task.is_completed for task in self._stage.client.get_many(tasks)):
+        while self._down or not all(task.is_completed for task in self._stage.client.get_many(tasks)):
             now = steady_s()
             if now > until:
                 raise RuntimeError(f"the census {self._number} is not done after {LIMIT_S:.0f} s")
             if plan and now >= plan[0][0] and self._kill(plan[0][1]):
                 plan.pop(0)
             for each in [each for each in self._down if now >= each[0]]:
-                each[1].start()
+                each[1].launch()
                 self._down.remove(each)
             self._look_at_what_is_left()
             time.sleep(0.02)
+        for node in self._town.nodes:
+            node.await_ready()
+        self._killed += [(f"no {victim}", steady_s()) for _, victim in plan]
         while self._left and steady_s() < until:
             self._look_at_what_is_left()
             time.sleep(0.02)
@@ -205,21 +209,21 @@ class Run:
         for process in processes:
             try:
                 known = psutil.Process(process)
-                self._left += [known, *known.children(recursive=True)]
+                self._left += [(steady_s(), each) for each in (known, *known.children(recursive=True))]
             except psutil.NoSuchProcess:
                 continue
 
     def _look_at_what_is_left(self) -> None:
-        if not self._left:
-            return
-        self._left = [process for process in self._left if _lives(process)]
-        took_s = steady_s() - self._killed[-1][1]
-        if not self._left:
-            self._left_s = max(self._left_s, took_s)
-        elif took_s > LEASE_S + GONE_S:
-            names = sorted({" ".join(process.cmdline()[:3]) for process in self._left if _lives(process)})
-            self._violations.append(f"left after {took_s:.1f} s: {', '.join(names)}")
-            self._left = []
+        now, living = steady_s(), []
+        for since, process in self._left:
+            if not _lives(process):
+                self._left_s = max(self._left_s, now - since)
+            elif now - since > LEASE_S + GONE_S:
+                self._left_s = max(self._left_s, now - since)
+                self._violations.append(f"process {process.pid} is left after {now - since:.1f} s")
+            else:
+                living.append((since, process))
+        self._left = living
 
     # -- judging -------------------------------------------------------------------------------
 
@@ -228,21 +232,24 @@ class Run:
         written, = skuld_py.output_files(report)
         return Census(_rows(scans), _rows([whole]), Path(written.path).read_text())
 
-    def _done_again(self, task: TaskId) -> tuple[list[float], float]:
-        """Of each claim of the survey but the last: the seconds between what the next one began with and the
-        kill."""
-        lives = [_told(self.place / f"{claim.token}.told") for claim in self._stage.client.get(task).claims]
-        lives = [life for life in lives if life]
-        slices = [end - begin for life in lives for begin, end in _slices(life).values()]
-        interval_s = FLUSH_S + WRITTEN_S + max(slices, default=0.0)
-        again = []
-        for life, following in itertools.pairwise(lives):
-            resumed = following[0][1]
-            killed = [at for victim, at in self._killed if at > life[0][2] and victim != "node"]
-            began = [at for what, number, at in life if what == "begun" and number == resumed]
-            if killed and began:
-                again.append(max(0.0, killed[0] - began[0]))
-        return again, interval_s
+
+Life = Sequence[tuple[str, int, float]]
+"""What a claim of the survey told: ``begun`` or ``said``, the slice, the moment."""
+
+
+def done_again(lives: Sequence[Life], killed: Sequence[float]) -> tuple[list[float], float]:
+    """Of each claim but the last: the seconds from the begin of the slice with which the next one began to the
+    kill, in which work was done that was done again. And the most that this may be. ``killed``: when its process
+    was, or that of Spark."""
+    slices = [end - begin for life in lives for begin, end in _slices(life).values()]
+    interval_s = FLUSH_S + WRITTEN_S + max(slices, default=0.0)
+    again = []
+    for life, following in itertools.pairwise(life for life in lives if life):
+        began = [at for what, number, at in life if what == "begun" and number == following[0][1]]
+        ended = [at for at in killed if at > life[0][2]]
+        if began and ended:
+            again.append(max(0.0, ended[0] - began[0]))
+    return again, interval_s
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -252,14 +259,14 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def _told(path: Path) -> list[tuple[str, int, float]]:
+def _told(path: Path) -> Life:
     if not path.exists():
         return []
     words = [line.split() for line in path.read_text().splitlines()]
     return [(what, int(number), float(at)) for what, number, at in words]
 
 
-def _slices(life: Sequence[tuple[str, int, float]]) -> dict[int, tuple[float, float]]:
+def _slices(life: Life) -> dict[int, tuple[float, float]]:
     begun = {number: at for what, number, at in life if what == "begun"}
     return {number: (begun[number], at) for what, number, at in life if what == "said"}
 
@@ -276,6 +283,7 @@ def _rows(tasks: Sequence[Task]) -> Rows:
 
 def census_runs(stage: Stage, town: Town, runs: int, seed: int, tell: Callable[[Kills | str], None]) -> None:
     """As many as are wanted, behind one that nobody disturbs; each is told."""
+    Run(stage, town, -1, random.Random(0)).undisturbed()  # Spark is slow at first
     expected, usual_s = Run(stage, town, 0, random.Random(0)).undisturbed()
     totals = census.count_independently(archives())
     if expected.scanned != expected.surveyed or expected.scanned.total() != totals.entries + totals.archives:

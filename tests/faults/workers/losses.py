@@ -27,7 +27,7 @@ import attrs
 import skuld_py
 from faults.workers.app import WINNER, hold, shown
 from faults.workers.patience import LOOK_S, Waiting, load
-from faults.workers.stage import LEASE_S, QUEUE, Stage
+from faults.workers.stage import LEASE_S, Stage
 from skuld_py.calls.results import encode_result
 from skuld_py.client.claims import Claim
 from skuld_py.client.options import Retry
@@ -180,7 +180,7 @@ def _begun(stage: Stage, kind: Kind, number: int) -> Watched:
     place = stage.place / f"{kind.name}-{number}"
     place.mkdir()
     stage.worker  # noqa: B018 - which starts it
-    task = TaskId(stage.client.enqueue(QUEUE, hold.call(str(place)), retry=Retry(25, backoff_s=0.1)))
+    task = TaskId(stage.client.enqueue(stage.queue, hold.call(str(place)), retry=Retry(25, backoff_s=0.1)))
     until = time.monotonic() + START_S
     watched: Watched | None = None
     while watched is None or not (watched.python and watched.jvm > 0):
@@ -294,7 +294,7 @@ class _Heir(threading.Thread):
         client, until = self._stage.client, time.monotonic() + NEXT_S
         claim: Claim | None = None
         while claim is None and time.monotonic() < until and not client.get(self._watched.task).is_completed:
-            claim = client.claim_one(QUEUE, lease_s=20, wait_s=0.2)
+            claim = client.claim_one(self._stage.queue, lease_s=20, wait_s=0.2)
         if claim is not None:
             self._have_zombie_write()
             context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, client.get,

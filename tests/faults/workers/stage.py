@@ -37,7 +37,7 @@ _NEW_NETWORK = 0x40000000
 
 @attrs.define(eq=False)
 class Stage:
-    """``start``: starts a worker on ``QUEUE`` and does not wait. ``cut`` keeps it from hearing the cluster,
+    """``start``: starts a worker on ``queue`` and does not wait. ``cut`` keeps it from hearing the cluster,
     ``mend`` undoes that. ``claim_key``: what claims are proved with. ``place``: where its tasks write."""
 
     place: Path
@@ -46,6 +46,7 @@ class Stage:
     start: Callable[[], subprocess.Popen[bytes]]
     cut: Callable[[], None]
     mend: Callable[[], None]
+    queue: str = QUEUE
     _worker: subprocess.Popen[bytes] | None = None
 
     @property
