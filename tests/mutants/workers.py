@@ -51,7 +51,7 @@ MUTANTS: tuple[Mutant, ...] = (
            TASKS + "test_a_task_that_begins_meanwhile_is_no_escapee", seeds=0),
     mutant("quiet-with-tasks", "a cancellation is proven while a Spark task goes on", "Sweep.look",
            "if escaped or self._seen:", "if escaped:", "W3", DEAF, seeds=0),
-    mutant("deaf-for-ever", "a Spark task that swallows its interrupt runs to its end", "Sweep.look",
+    mutant("swallowed-for-ever", "a Spark task that swallows its interrupt runs to its end", "Sweep.look",
            "if looks > OBEYED_LOOKS", "if False", "W3", DEAF, seeds=0),
     mutant("interrupted-as-it-cleans-up", "a Spark task that obeys is interrupted again", "Sweep.look",
            "if looks > OBEYED_LOOKS", "if looks > 1", "W3", DEAF, seeds=0),
