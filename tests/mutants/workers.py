@@ -22,7 +22,8 @@ SLEPT = SILENCES + "test_a_worker_that_slept_asks_before_the_engine_is_condemned
 HALTING = "tests/worker/test_halting.py::"
 GIVEN_UP = HALTING + "test_an_engine_that_does_not_confirm_is_given_up_whatever_the_function_does"
 TASKS = "tests/worker/test_spark_tasks.py::"
-PYTHON_ENDS = TASKS + "test_the_python_of_a_cancelled_task_ends_at_once_and_that_of_a_neighbour_goes_on"
+PYTHON_ENDS = ("tests/worker/test_spark_session.py::"
+               "test_the_python_of_a_cancelled_task_ends_at_once_and_that_of_a_neighbour_goes_on")
 DEAF = ESCAPED + "test_tasks_are_not_over_with_their_jobs_and_those_that_do_not_obey_are_interrupted_again"
 STOPPED = "tests/worker/test_spark_worker.py::test_nothing_of_a_lost_claim_runs_on_while_its_worker_is_stopped"
 

@@ -27,6 +27,7 @@ from skuld_py.worker.spark_session import SparkRuntime
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.driver.memory": "512m"}
+PATIENCE_S = 60.0
 SECRET = "back\\slash and 'quotes' = a key"
 
 
@@ -119,6 +120,35 @@ def test_cancel_ends_the_running_job_and_refuses_later_ones(runtime: SparkRuntim
     assert "SPARK_JOB_CANCELLED" in condition_of(refusal.value)
     with runtime.run_in_group("lost:2", "the next claim of the same task"):
         assert runtime.session.range(10).count() == 10
+
+
+def test_the_python_of_a_cancelled_task_ends_at_once_and_that_of_a_neighbour_goes_on(
+    runtime: SparkRuntime, tmp_path: Path
+) -> None:
+    """Spark would wait for an hour before it ends the first: that is set here."""
+    places = [tmp_path / "lost", tmp_path / "mine"]
+    for place in places:
+        place.mkdir()
+    lost, mine = (Job(runtime, f"{place.name}:7", place) for place in places)
+    for job in (lost, mine):
+        job.start_and_wait()
+    processes = psutil.Process(runtime.process_id).children(recursive=True)
+    assert runtime.escaped_tasks(lambda: ["lost:7", "mine:7"]) == []
+
+    assert runtime.cancel("lost:7")
+    until = time.monotonic() + PATIENCE_S
+    while runtime.escaped_tasks(lambda: ["mine:7"]):
+        assert time.monotonic() < until, "the task goes on"
+        time.sleep(0.05)
+
+    lost.join(PATIENCE_S)
+    assert isinstance(lost.error, Py4JError) and mine.is_alive()
+    gone, left = psutil.wait_procs(processes, timeout=10)
+    assert len(gone) == 1 and len(left) == 2, "the daemon, and the neighbour's"
+    assert runtime.cancel("mine:7")
+    while runtime.escaped_tasks(list):
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def condition_of(error: Any) -> str:

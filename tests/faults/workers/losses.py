@@ -222,7 +222,8 @@ def _taken(stage: Stage, kind: Kind) -> Iterator[Callable[[], None]]:
 
 def _end_of_claim(stage: Stage, kind: Kind, watched: Watched) -> float:
     """Wait for the moment from which nothing may be left."""
-    while True:
+    until = time.monotonic() + NEXT_S
+    while time.monotonic() < until:
         watched.look()
         if kind.is_given_back:
             claim = _first(stage, watched)
@@ -234,6 +235,7 @@ def _end_of_claim(stage: Stage, kind: Kind, watched: Watched) -> float:
             if steady_s() >= watched.deadline:
                 return watched.deadline
         time.sleep(0.02)
+    raise RuntimeError(f"the claim of {watched.task} goes on")
 
 
 def _first(stage: Stage, watched: Watched) -> Any:
