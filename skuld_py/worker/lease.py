@@ -58,6 +58,11 @@ class LeaseKeeper:
         """The claims."""
         return tuple(self._leases)
 
+    @property
+    def first_deadline(self) -> float | None:
+        """When the first of them ends; None without any."""
+        return min((lease.deadline for lease in self._leases.values()), default=None)
+
     def __len__(self) -> int:
         return len(self._leases)
 

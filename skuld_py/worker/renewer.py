@@ -9,7 +9,8 @@ steady clock is one per machine.
 Invariants:
 
 * It ends with the worker: at the end of its input, or when its parent is another one (a child forked by a
-  task may keep the pipe open).
+  task may keep the pipe open). An engine that a killed worker leaves behind was told to end, and may take long for
+  it: when the first of the worker's leases is over, it is killed.
 * It renews only while the worker lives, by its beats or by what the kernel says of it: see ``lease`` and
   ``vitals``. A worker that is stopped loses its claims with their leases.
 * It knows the worker's engine, by process and start. A worker that does not acknowledge a loss at once cannot end
@@ -30,6 +31,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -48,6 +50,8 @@ STALL_S = 60.0
 LOOK_S = 1.0
 DEAF_S = 5.0
 REPLACE_PAUSE_S = 0.5
+ORPHANED_S, BURY_LOOK_S = 1.0, 0.05
+"""How long a worker that has closed its pipe is given to be gone; and how often an ending engine is looked at."""
 KEYS_IN_LINE = 30
 """A line is at most 4,096 bytes long, which is PIPE_BUF; a key takes up to 110."""
 
@@ -230,7 +234,7 @@ class _Process:
     def run(self) -> None:
         for target in (self._read, self._ask):
             threading.Thread(target=target, daemon=True).start()
-        while os.getppid() == self._parent:
+        while not self._is_orphaned():
             if (look := look_at(self._parent)) is not None:
                 self._keeper.vitals.seen(steady_s(), look)
             step = self._keeper.step(steady_s())
@@ -249,6 +253,16 @@ class _Process:
                 self._inbox.get(timeout=max(0.0, wake_s))()
                 while True:  # the claims of a batch come in many lines
                     self._inbox.get_nowait()()
+        self._bury_engine()
+
+    def _is_orphaned(self) -> bool:
+        return os.getppid() != self._parent
+
+    def _bury_engine(self) -> None:
+        until = self._keeper.first_deadline
+        while self._has_engine() and until is not None and steady_s() < until:
+            time.sleep(BURY_LOOK_S)
+        self._kill_engine()
 
     def _tell_lost(self, key: Key, reason: str) -> None:
         self._losses.told(key, steady_s())
@@ -269,16 +283,28 @@ class _Process:
         os._exit(0)
 
     def _kill_engine(self) -> None:
+        is_there = self._has_engine()
         engine, self._engine = self._engine, None
-        if engine is not None and (look := look_at(engine[0])) is not None and look.start == engine[1]:
+        if engine is not None and is_there:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(engine[0], signal.SIGKILL)
             _note(f"the engine of the worker, process {engine[0]}, is killed")
+
+    def _has_engine(self) -> bool:
+        """Whether the engine's process is there, and not another one by its number, or only its body."""
+        look = None if self._engine is None else look_at(self._engine[0])
+        is_it = self._engine is not None and look is not None and look.start == self._engine[1]
+        return is_it and look is not None and look.state != "Z"
 
     def _read(self) -> None:
         for line in sys.stdin.buffer:
             words = json.loads(line)
             self._inbox.put(partial(self._hear, words))
+        for _ in range(round(ORPHANED_S / BURY_LOOK_S)):  # a pipe breaks before its process has ended
+            if self._is_orphaned():
+                self._inbox.put(lambda: None)
+                return
+            time.sleep(BURY_LOOK_S)
         os._exit(0)
 
     def _hear(self, words: dict[str, Any]) -> None:

@@ -19,6 +19,8 @@ NEWEST = LOGS + "test_what_a_task_says_is_kept_in_order_and_bounded_and_the_newe
 FULL = LOGS + "test_a_log_that_is_full_goes_on_to_grow_with_the_logarithm_of_the_time"
 SLEPT = SILENCES + "test_a_worker_that_slept_asks_before_the_engine_is_condemned"
 
+ORPHANS = ("tests/worker/test_orphans.py::"
+           "test_the_engine_of_a_killed_worker_is_killed_when_its_first_lease_is_over")
 HALTING = "tests/worker/test_halting.py::"
 GIVEN_UP = HALTING + "test_an_engine_that_does_not_confirm_is_given_up_whatever_the_function_does"
 TASKS = "tests/worker/test_spark_tasks.py::"
@@ -56,6 +58,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "if looks > OBEYED_LOOKS", "if False", "W3", DEAF, seeds=0),
     mutant("interrupted-as-it-cleans-up", "a Spark task that obeys is interrupted again", "Sweep.look",
            "if looks > OBEYED_LOOKS", "if looks > 1", "W3", DEAF, seeds=0),
+    mutant("orphaned-engine", "the engine of a killed worker may take as long as it likes to end",
+           "renewer._Process.run", "        self._bury_engine()\n", "", "W4", ORPHANS, seeds=0),
+    mutant("buried-alive", "the engine of a killed worker is killed though its leases run, and leaves its files",
+           "renewer._Process._bury_engine", "and steady_s() < until:", "and False:", "W4", ORPHANS, seeds=0),
     mutant("stopped-with-its-engine", "the job of a stopped worker acts beside the next claim's",
            "renewer._Process._kill_engine", "os.kill(engine[0], signal.SIGKILL)", "pass", "W3", STOPPED, seeds=0),
     mutant("one-pool-for-all", "a short task waits in the pool of a long one", "Pools.lent",
