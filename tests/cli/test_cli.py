@@ -36,7 +36,8 @@ OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster fo
               "cluster proofs", "cluster rotate", "cluster rules", "cluster secure")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")
 OF_CONFIG = ("config show",)
-OF_WORKFLOW = ("workflow check", "workflow graph")
+OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow status", "workflow list",
+               "workflow await", "workflow kill")
 OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)
 GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "config": OF_CONFIG,
           "workflow": OF_WORKFLOW}
