@@ -18,7 +18,7 @@ import attrs
 from skuld_py.workflow import segments
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import Acks
-from skuld_py.workflow.acking.checkpoint import Book
+from skuld_py.workflow.acking.checkpoint import DECISIONS_SPARE, Book
 from skuld_py.workflow.acking.feeder import Feeder, Options
 from workflow.acking_queue import LEASE_MS, STEPS, Held, Queue, Rows, Segment, Violation
 
@@ -314,7 +314,8 @@ class Life:
         registers = sum(len(root.heard) for root in feeder.roots.values())
         if registers != feeder.registers or registers > options.segments_max + options.segments_of_root:
             raise Violation("registers are lost count of, or too many")
-        if len(feeder.book.decisions) > options.decisions_max or len(feeder.book.encode()) > 1 << 16:
+        decisions = len(feeder.book.decisions)
+        if decisions > options.decisions_max + DECISIONS_SPARE or len(feeder.book.encode()) > 1 << 16:
             raise Violation("a feeder's checkpoint is too large")
         held = sum(self._held.values())
         if max(len(feeder.roots), held // 2) > options.max_pending or len(feeder.walk) > 500:

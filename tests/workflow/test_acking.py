@@ -20,6 +20,7 @@ from skuld_py.workflow.acking.checkpoint import (
     BATCHES_MAX,
     CURSOR_BYTES_MAX,
     DECISIONS_MAX,
+    DECISIONS_SPARE,
     WINDOW_MAX,
     Batch,
     Book,
@@ -469,7 +470,7 @@ def test_a_walk_asks_for_so_many_at_a_time_and_keeps_a_row_for_each_parent() -> 
 
 def test_a_checkpoint_has_room_for_all_it_may_hold() -> None:
     size = WINDOW_MAX // BATCHES_MAX
-    book = Book(decisions={number.to_bytes(20, "big"): 1 for number in range(DECISIONS_MAX)},
+    book = Book(decisions={number.to_bytes(20, "big"): 1 for number in range(DECISIONS_MAX + DECISIONS_SPARE)},
                 cursor=bytes(CURSOR_BYTES_MAX))
     while book.room:
         book.add(min(size, book.room), NOW_MS)

@@ -31,7 +31,8 @@ BATCH_MAX = 1_000
 BATCHES_MAX = 1_000
 WINDOW_MAX = 100_000
 """Roots of all batches that are not done as a whole."""
-DECISIONS_MAX = 512
+DECISIONS_MAX, DECISIONS_SPARE = 512, 100
+"""Spare ones are for the oldest root, so that those of others never keep it from coming to its end."""
 CURSOR_BYTES_MAX = 4_096
 PARTS_MAX = 1 << 16
 _HEAD = struct.Struct(">4sBQQQHHH")
@@ -122,7 +123,8 @@ class Book:
         if not isinstance(data, bytes) or len(data) < _HEAD.size or not data.startswith(_MAGIC):
             raise Malformed("checkpoint", "it is no feeder's")
         _, is_drained, next_, completed, deferred, batches, decisions, size = _HEAD.unpack_from(data)
-        if is_drained > 1 or batches > BATCHES_MAX or decisions > DECISIONS_MAX or size > CURSOR_BYTES_MAX:
+        if (is_drained > 1 or batches > BATCHES_MAX or decisions > DECISIONS_MAX + DECISIONS_SPARE
+                or size > CURSOR_BYTES_MAX):
             raise Malformed("checkpoint", "a number is out of its range")
         cursor = data[_HEAD.size : _HEAD.size + size]
         found, at = _batches(data, _HEAD.size + size, batches, next_)

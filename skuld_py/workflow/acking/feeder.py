@@ -33,7 +33,7 @@ from typing import Any
 import attrs
 
 from skuld_py.workflow.acking import events as e
-from skuld_py.workflow.acking.checkpoint import BATCH_MAX, DECISIONS_MAX, Batch, Book
+from skuld_py.workflow.acking.checkpoint import BATCH_MAX, DECISIONS_MAX, DECISIONS_SPARE, Batch, Book
 from skuld_py.workflow.acking.register import Root
 from skuld_py.workflow.acking.ring import Ring
 from skuld_py.workflow.acking.walk import Walk
@@ -208,7 +208,7 @@ class Feeder:
             self._complete(root)
         elif len(root.heard) > self._options.segments_of_root:
             self._kill(e.Fail(root.id, segment, "", e.Policy.KILL, "too_large"))
-        elif self.registers > self._options.segments_max and root is not next(iter(self.roots.values())):
+        elif self.registers > self._options.segments_max and not self._is_oldest(root):
             self.registers -= root.forget()
 
     def missing(self, root: Root, parent: bytes, token: int, numbers: tuple[int, ...]) -> None:
@@ -228,7 +228,7 @@ class Feeder:
         if known is not None:
             self._repairing[segment] = root
             self._effects.append(e.Repair(root.id, segment, known))
-        elif len(self.book.decisions) < self._options.decisions_max:
+        elif len(self.book.decisions) < self._options.decisions_max + self._is_oldest(root) * DECISIONS_SPARE:
             self._repairing[segment] = root
             self.book.decisions[segment] = token
             self._once_kept.append(e.Repair(root.id, segment, token))
@@ -265,6 +265,9 @@ class Feeder:
             self._effects.append(failure)
 
     # -- what it does by itself ------------------------------------------------------------------------
+
+    def _is_oldest(self, root: Root) -> bool:
+        return root is next(iter(self.roots.values()), None)
 
     def _ids_of(self, batch: Batch) -> list[bytes]:
         return root_ids(self._workflow, self._step, batch.first, batch.count, batch.time_ms)
