@@ -23,7 +23,7 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.model.document import Member
-from skuld_py.model.events import MembersChanged, NodesChanged, RulesChanged, SessionChanged
+from skuld_py.model.events import MembersChanged, NodesChanged, RulesChanged, SeatsChanged, SessionChanged
 
 # -- events --------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class SweepEntries:
 class Announce:
     """News for the node machine of this process."""
 
-    event: MembersChanged | NodesChanged | RulesChanged | SessionChanged
+    event: MembersChanged | NodesChanged | RulesChanged | SeatsChanged | SessionChanged
 
 
 CoordinationEffect = (SetPulse | DropPulse | WatchPulses | ReadPulses | ReadOrigin | ReadEntries | Append

@@ -14,6 +14,7 @@ import attrs
 from skuld_py.config import FormerKey
 from skuld_py.model.document import Document, Member
 from skuld_py.model.messages import Claimed, Message
+from skuld_py.model.seats import Seats
 
 
 class Session(Enum):
@@ -111,6 +112,13 @@ class RulesChanged:
 
 
 @attrs.frozen
+class SeatsChanged:
+    """Which slots serve which steps of workflows."""
+
+    seats: Seats
+
+
+@attrs.frozen
 class DocumentRead:
     """A fresh (synced) read of a partition document; ``version`` -1 when there is none yet."""
 
@@ -152,7 +160,7 @@ class Computed:
 
 
 Event = (Received | Asked | Withheld | Ticked | Settled | SessionChanged | KeyTold | MembersChanged | NodesChanged
-         | RulesChanged | DocumentRead | ReadFailed | DocumentSwapped | Computed)
+         | RulesChanged | SeatsChanged | DocumentRead | ReadFailed | DocumentSwapped | Computed)
 
 
 # -- effects -------------------------------------------------------------------------------------

@@ -7,16 +7,25 @@ membership announces is the next thing that the node is told, in the same step a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from skuld_py.cluster.log.commands import Command
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.model.coordination import Announce
-from skuld_py.model.events import Effect, Event, MembersChanged, NodesChanged, RulesChanged, SessionChanged, Ticked
+from skuld_py.model.events import (
+    Effect,
+    Event,
+    MembersChanged,
+    NodesChanged,
+    RulesChanged,
+    SeatsChanged,
+    SessionChanged,
+    Ticked,
+)
 from skuld_py.node.process import NodeMachine, Process, Told, Wish
 
 NEWS_AT_ONCE = "L3 what the membership announces is told to its node in the same step, before anything else"
-_HEARD = frozenset((MembersChanged, NodesChanged, RulesChanged, SessionChanged, Ticked))
+_HEARD = frozenset((MembersChanged, NodesChanged, RulesChanged, SeatsChanged, SessionChanged, Ticked))
 
 
 class Ear:
@@ -33,7 +42,7 @@ class Ear:
         self.playback = node.playback
 
     @property
-    def slots(self) -> int:
+    def slots(self) -> Mapping[tuple[str, ...], int]:
         """Those of the node."""
         return self._node.slots
 

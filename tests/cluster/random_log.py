@@ -23,6 +23,7 @@ from skuld_py.cluster.log.commands import (
     RetireNode,
     SealOutput,
     SetRules,
+    SetSharing,
     SubmitWorkflow,
 )
 from skuld_py.cluster.log.entries import Entry
@@ -85,8 +86,9 @@ def random_flow(random: Random, replica: Replica) -> Command:
         lambda: SubmitWorkflow(name, 16 * random.choice("aaab"), 32 * "0", STEPS[:random.choice([4, 5])]),
         lambda: KillWorkflow(name, random.choice(["", "by hand"])),
         lambda: ExhaustInput(name, random.choice(inputs or ("in1", "in2", "sum"))),
-        lambda: SealOutput(name, random.choice(outputs or ("out1", "out2", "sum")))]
-    return random.choices(choices, [3, 1, 8, 16 if known.is_sealing else 1])[0]()
+        lambda: SealOutput(name, random.choice(outputs or ("out1", "out2", "sum"))),
+        lambda: SetSharing(random.choice(["greedy", "balanced", "percentage"]))]
+    return random.choices(choices, [3, 1, 8, 16 if known.is_sealing else 1, 1])[0]()
 
 
 class Writer:

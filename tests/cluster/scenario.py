@@ -73,7 +73,8 @@ COMMANDS: dict[str, Callable[..., c.Command | c.Rejoin]] = {
     "set-rules": lambda rules: c.SetRules(int(rules)), "rejoin": c.Rejoin,
     "submit-workflow": lambda name, *steps: c.SubmitWorkflow(
         name.partition("#")[0], 16 * (name.partition("#")[2] or "a"), PLAN, tuple(map(row_of, steps))),
-    "kill-workflow": c.KillWorkflow, "exhaust-input": c.ExhaustInput, "seal-output": c.SealOutput}
+    "kill-workflow": c.KillWorkflow, "exhaust-input": c.ExhaustInput, "seal-output": c.SealOutput,
+    "set-sharing": c.SetSharing}
 
 
 def row_of(step: str) -> StepRow:
@@ -162,11 +163,11 @@ CONTAINERS: dict[str, Callable[[str], Any]] = {
     "members": _since, "ring": _pairs(">"), "prepared": _pairs(":"), "accepted": _pairs(":"),
     "aborted": _positions, "left": _positions, "down": _positions, "leaving": str.split,
     "slots": _slots, "parked": _slots, "writers": _writers, "collected": _numbers, "replicas": int, "rules": int,
-    "workflows": _workflows}
+    "workflows": _workflows, "sharing": str}
 
 
 _PLAIN_CONTAINERS = ("replicas", "rules", "collected", "slots", "parked", "writers", "left", "aborted",
-                     "workflows")
+                     "workflows", "sharing")
 
 
 def containers_of(text: str) -> dict[str, Any]:

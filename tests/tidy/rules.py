@@ -18,7 +18,7 @@ TOP = Path(__file__).resolve().parents[2]
 ANYTHING = "anything"
 
 _MODEL = frozenset({"errors", "config", "crdt", "model"})
-_NODE = _MODEL | {"partition", "cluster", "node"}
+_NODE = _MODEL | {"partition", "cluster", "node", "workflow"}
 _CLIENT = frozenset({"errors", "config", "model", "wire", "calls", "client", "workflow"})
 
 # The rank of each room: which others it may import. Imports point one way, so no two rooms name each other.
@@ -34,8 +34,8 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "wire": _MODEL,
     "keys": _MODEL,
     "partition": _MODEL,
-    "cluster": _MODEL,
-    "node": _MODEL | {"partition", "cluster"},
+    "cluster": _MODEL | {"workflow"},
+    "node": _MODEL | {"partition", "cluster", "workflow"},
     "runtime": _NODE | {"wire", "almanac", "files", "keys"},
     "simulation": _NODE | _CLIENT,
     "embedded": frozenset({"errors", "config", "extras"}),

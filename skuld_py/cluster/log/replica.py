@@ -141,6 +141,8 @@ class Replica:
     """Positions of the last collections, newest last."""
     workflows: Workflows = attrs.field(factory=dict, metadata=SPARSE)
     """Empty under rules before 3."""
+    sharing: str = attrs.field(default="", metadata=SPARSE)
+    """How workflows share slots (``workflow``'s ``Sharing``); empty while nobody has said so: balanced."""
 
     @classmethod
     def base(cls, parameters: Parameters) -> Replica:

@@ -354,6 +354,7 @@ class Membership:
         derivation = self._derivation
         self._effects += derivation.settle(now_ms, self.replica)
         self._effects += self._teller.tell(self.replica, derivation.is_lagging, derivation.lists)
+        self._effects += self._teller.tell_seats(derivation.seats)
         if self._has_pulse and self.is_in:
             self._effects += self._teller.tell_session(Session.CONNECTED)
 

@@ -18,9 +18,11 @@ import attrs
 from skuld_py.cluster.log.commands.retire_node import placed
 from skuld_py.cluster.log.replica import Place, Replica
 from skuld_py.cluster.placement import Placement
+from skuld_py.cluster.scale.seating import is_news
 from skuld_py.model.coordination import Announce
 from skuld_py.model.document import Member
-from skuld_py.model.events import MembersChanged, NodesChanged, RulesChanged, Session, SessionChanged
+from skuld_py.model.events import MembersChanged, NodesChanged, RulesChanged, SeatsChanged, Session, SessionChanged
+from skuld_py.model.seats import Seats
 
 
 @attrs.define
@@ -35,6 +37,7 @@ class Teller:
     _nodes: NodesChanged | None = None
     _members: MembersChanged | None = None
     _rules: int = 0
+    _seats: Seats = attrs.field(factory=Seats)
 
     def tell(self, replica: Replica, is_lagging: bool = False, placement: Placement | None = None
              ) -> list[Announce]:
@@ -51,6 +54,13 @@ class Teller:
                 if event is not None and event != known]
         self._nodes, self._members = nodes, members
         return [*rules, *news]
+
+    def tell_seats(self, seats: Seats) -> list[Announce]:
+        """The seats of workflows, where they changed."""
+        if seats is self._seats or not is_news(self._seats, seats):
+            return []
+        self._seats = seats
+        return [Announce(SeatsChanged(seats))]
 
     def tell_session(self, session: Session) -> list[Announce]:
         """Tell of a change of the session; a loss only to a node that was told CONNECTED."""

@@ -24,6 +24,7 @@ import attrs
 
 from skuld_py.cluster.log.canonical import from_text, to_text
 from skuld_py.cluster.placement import Placement, place, share_bounds
+from skuld_py.cluster.scale import seats
 from skuld_py.config import PARTITIONS_MAX, REPLICAS_MAX
 from skuld_py.errors import Malformed
 from skuld_py.model.events import Compute, Computed
@@ -150,7 +151,8 @@ def _flaw(asked: PlacementInput, result: Lists) -> str:
 
 
 PLACEMENT = Kind("placement-1", PlacementInput, Lists, _place, _flaw)
-KINDS: Mapping[str, Kind] = {each.name: each for each in (PLACEMENT,)}
+SEATS = Kind("allocation-1", seats.SeatsInput, seats.SeatsResult, seats.decide, seats.flaw)
+KINDS: Mapping[str, Kind] = {each.name: each for each in (PLACEMENT, SEATS)}
 
 
 # -- deciding ------------------------------------------------------------------------------------

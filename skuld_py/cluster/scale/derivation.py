@@ -1,4 +1,5 @@
-"""What is derived of the replica and takes long, the placement: decided aside, while the log goes on.
+"""What is derived of the replica and takes long, the placement and the seats of workflows: decided aside, while
+the log goes on.
 
 There is one owner of it in a process. The log is played through ``versions``: every entry applies at once, and the
 placement follows under a version of its own. ``decider`` says where it is worked out: by the schedulers that are
@@ -9,6 +10,8 @@ Nothing is derived of the past. Until the log was read to its end once, and over
 plainly; then versions begin with the replica that came of it, and the placement before it stands until the next
 one is decided. After each step what is wanted is compared with what was asked, so what is overtaken within a step
 is never asked.
+
+Seats have no versions (``seating``), and are always decided here, whether or not the placement is.
 
 Invariants: the replica is at each position what playing in order makes of it; the placement is what the nodes of
 its version give; no command reads what is derived here, so no entry waits and the replica is always whole.
@@ -28,12 +31,14 @@ from skuld_py.cluster.log.play import Played, Player
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.placement import Placement
 from skuld_py.cluster.scale.decider import NEVER_MS, Decider, DecidingEvent
-from skuld_py.cluster.scale.decisions import Decision, Unwanted, Wanted
+from skuld_py.cluster.scale.decisions import SEATS, Decision, Unwanted, Wanted
 from skuld_py.cluster.scale.scheduler import Scheduler
+from skuld_py.cluster.scale.seating import Seating
 from skuld_py.cluster.scale.versions import PlacedReplica, Scheme, Versions, VersionsEffect, placing
 from skuld_py.config import Scaling
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
 from skuld_py.model.messages.decisions import DECLINED, Decide, Undecided
+from skuld_py.model.seats import Seats
 
 DerivingEvent = Received | Computed | Ticked
 
@@ -61,6 +66,7 @@ class Derivation:
         self._wanted: dict[bytes, Wanted] = {}
         self._asked: dict[bytes, None] = {}
         self._computations: dict[bytes, None] = {}
+        self._seating = Seating(me)
         self.decider.step(0, SchedulersChanged(tuple(schedulers)))
         if scheme is not None:
             derived = {each.name for each in scheme.derived}
@@ -115,6 +121,7 @@ class Derivation:
         """Ask for what is wanted as of the last entry played, and for nothing else."""
         if self._scheme is not None and replica is not self._last:
             self._begin(replica, self._scheme)
+        self._want_seats(replica)
         effects: list[Send | Compute] = []
         while self._wanted.keys() != self._asked.keys():
             for wanted in [wanted for question, wanted in self._wanted.items() if question not in self._asked]:
@@ -124,6 +131,13 @@ class Derivation:
                 del self._asked[question]
                 effects += self._decide(now_ms, Unwanted(question))
         return effects
+
+    def _want_seats(self, replica: Replica) -> None:
+        wanted = self._seating.look(replica)
+        self._wanted = {question: each for question, each in self._wanted.items()
+                        if each.question.kind != SEATS.name}
+        if wanted is not None:
+            self._wanted[wanted.question.hash] = wanted
 
     def _decide(self, now_ms: int, event: DecidingEvent) -> list[Send | Compute]:
         effects: list[Send | Compute] = []
@@ -147,7 +161,10 @@ class Derivation:
     def _on_decision(self, decision: Decision) -> None:
         question = decision.question.hash
         self._asked.pop(question, None)
-        if self._wanted.pop(question, None) is not None and self._versions is not None:
+        wanted = self._wanted.pop(question, None)
+        if decision.question.kind == SEATS.name:
+            self._seating.decide(decision.question, decision.result)
+        elif wanted is not None and self._versions is not None:
             self._note(self._versions.decide(question, decision.result))
 
     def deadline(self) -> int | None:
@@ -163,6 +180,11 @@ class Derivation:
         if self._versions is None or self._last is None:
             return self._scheme is not None
         return self._versions.version("placement") < self._last.version
+
+    @property
+    def seats(self) -> Seats:
+        """The seats of workflows, as of their last decision."""
+        return self._seating.seats
 
     @property
     def placement(self) -> tuple[int, Placement] | None:

@@ -1,8 +1,9 @@
 """The slots of a member, reconciled: what its workers bring, compared with what the replica counts for it.
 
 All that the workers of a node bring is one slot, whose tag says how many claims they can hold: it stands for as
-many units. Another number is another slot, so that it is there before the former one goes, and a change is two
-entries of the log, however many workers have come.
+many units. Workers that take seats of workflows bring another one, and those with other tags, too. Another number
+is another slot, so that it is there before the former one goes, and a change is two entries of the log, however
+many workers have come.
 
 An id of a slot belongs to one life for as long as that life is in the log. So a new life waits with a slot until
 the old one has left, and then brings it as its own.
@@ -11,14 +12,15 @@ the old one has left, and then brings it as its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import blake2b
 
 import attrs
 
 from skuld_py.cluster.log.commands import AddSlot, Command, LeaveSlot
 from skuld_py.cluster.log.replica import Replica, Slot
+from skuld_py.model.seats import CLAIMS, SEATED
 
 Tags = tuple[str, ...]
-CLAIMS = "claims-"
 _NOTHING: Mapping[str, Slot] = {}
 
 
@@ -71,9 +73,19 @@ def known(replica: Replica, slot: str) -> Slot | None:
     return replica.slots.get(slot) or replica.parked.get(slot)
 
 
-def brought(node: str, claims: int) -> dict[str, Tags]:
-    """What a node brings whose workers can hold so many claims."""
-    return {f"{node}~{CLAIMS}{claims}": (f"{CLAIMS}{claims}",)} if claims else {}
+def brought(node: str, claims: Mapping[Tags, int]) -> dict[str, Tags]:
+    """What a node brings whose workers can hold so many claims, by what tells them apart."""
+    return {_name(node, tags, count): (f"{CLAIMS}{count}", *tags) for tags, count in claims.items() if count}
+
+
+def _name(node: str, tags: Tags, count: int) -> str:
+    mark = f"{blake2b(' '.join(tags).encode(), digest_size=4).hexdigest()}-" if tags else ""
+    return f"{node}~{mark}{CLAIMS}{count}"
+
+
+def abilities(slot: Slot) -> Tags:
+    """What its workers say that they can do, sorted."""
+    return tuple(sorted(tag for tag in slot.tags if tag != SEATED and not tag.startswith(CLAIMS)))
 
 
 def units(slot: Slot) -> int:

@@ -76,7 +76,7 @@ class Listener:
         """Never."""
         return False
 
-    slots = 0
+    slots: Mapping[tuple[str, ...], int] = {}
     playback = None
 
     @property

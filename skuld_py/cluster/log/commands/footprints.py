@@ -28,6 +28,7 @@ from skuld_py.cluster.log.commands.prepare_join import PrepareJoin
 from skuld_py.cluster.log.commands.retire_node import RetireNode
 from skuld_py.cluster.log.commands.seal_output import SealOutput
 from skuld_py.cluster.log.commands.set_rules import SetRules
+from skuld_py.cluster.log.commands.set_sharing import SetSharing
 from skuld_py.cluster.log.commands.submit_workflow import SubmitWorkflow
 
 Groups = frozenset[str]
@@ -41,6 +42,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "writers": ("writers",),
     "collected": ("collected",),
     "workflows": ("workflows",),
+    "sharing": ("sharing",),
 }
 """The fields of each group. ``failed`` and ``version`` are the log's own, and ``replicas`` never changes."""
 
@@ -78,5 +80,6 @@ FOOTPRINTS: Mapping[str, Footprint] = {
     KillWorkflow.kind: footprint("", "workflows"),
     ExhaustInput.kind: footprint("", "workflows"),
     SealOutput.kind: footprint("", "workflows"),
+    SetSharing.kind: footprint("", "sharing"),
 }
 """By kind of command."""
