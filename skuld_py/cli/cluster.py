@@ -17,6 +17,7 @@ from skuld_py.cli.cluster_keys import create_secure, rotate, secure
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.cluster_proofs import proofs
 from skuld_py.cli.cluster_rules import rules
+from skuld_py.cli.cluster_sharing import share
 from skuld_py.cli.options import json_option, servers_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import KEY_FILE, Duration
 from skuld_py.cli.zookeeper_access import words_of
@@ -37,6 +38,7 @@ cluster.add_command(secure)
 cluster.add_command(rotate)
 cluster.add_command(proofs)
 cluster.add_command(rules)
+cluster.add_command(share)
 
 
 @cluster.command()

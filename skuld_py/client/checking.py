@@ -114,6 +114,13 @@ def as_token(token: object) -> int:
     return token
 
 
+def as_fence(fence: object) -> int:
+    """The fence of a seat, or 0 for none."""
+    if type(fence) is not int or not 0 <= fence <= U63_MAX:
+        raise Refused("bad_fence", f"fence: {fence!r} is no seat's; use the one that the worker was told")
+    return fence
+
+
 def as_proof(proof: object) -> bytes:
     """A claim's proof, or none."""
     if isinstance(proof, str):

@@ -66,14 +66,16 @@ class Holding:
     _wall_ms: Callable[[], int]
 
     @verb
-    def claim(self, queue: str, *, n: int = 1, lease_s: float = LEASE_S, wait_s: float = 0) -> Work[list[Claim]]:
+    def claim(self, queue: str, *, n: int = 1, lease_s: float = LEASE_S, wait_s: float = 0,
+              fence: int = 0) -> Work[list[Claim]]:
         """Hold up to ``n`` waiting tasks for ``lease_s``, nearly the best of all nodes; wait up to ``wait_s``
         for one. As many large payloads as one answer holds.
 
-        Empty when nothing waits; refused as ``no_leader`` where no partition has a leader that could say so.
-        Order is exact within a partition, approximate across.
+        Empty when nothing waits; refused as ``no_leader`` where no partition has a leader that could say so. Order
+        is exact within a partition, approximate across. ``fence``: of the seat that it is for, in the queue of a
+        workflow's step (``take_seats``); refused as ``stale_allocation`` when seats have changed since.
         """
-        return (yield from self._claim(queue, n, lease_s, wait_s))
+        return (yield from self._claim(queue, n, lease_s, wait_s, fence))
 
     @verb
     def claim_one(self, queue: str, *, lease_s: float = LEASE_S, wait_s: float = 0) -> Work[Claim | None]:
@@ -81,13 +83,14 @@ class Holding:
         claims = yield from self._claim(queue, 1, lease_s, wait_s)
         return claims[0] if claims else None
 
-    def _claim(self, queue: str, n: int, lease_s: float, wait_s: float) -> Work[list[Claim]]:
+    def _claim(self, queue: str, n: int, lease_s: float, wait_s: float, fence: int = 0) -> Work[list[Claim]]:
         names.check_name("queue", queue)
         lease_ms = checking.as_ms("lease_s", lease_s, least=1)
         wait_ms = checking.as_ms("wait_s", wait_s, least=0)
         if not 1 <= n <= DEFAULT_LIMITS.batch_tasks:
             raise Refused("bad_count", f"n: {n} is not in 1..{DEFAULT_LIMITS.batch_tasks}")
-        wish = m.Claim(0, queue, n, lease_ms, wait_ms, self.holder, takes_proofs=True)
+        wish = m.Claim(0, queue, n, lease_ms, wait_ms, self.holder, takes_proofs=True,
+                       fence=checking.as_fence(fence))
         answer = yield from ask_either(m.Claimed, wish, attrs.evolve(wish, takes_proofs=False),
                                        is_idempotent=False, wait_s=wait_s, undo=_give_back)
         deadline = holder_deadline(answer.sent, lease_s, answer.message.waited_ms)

@@ -33,7 +33,7 @@ PEER = "peer"
 """All that nodes say to each other."""
 _OF_ALL = frozenset({"status", "get", "get_many", "results"})
 _WORKING = _OF_ALL | {"claim", "renew", "renew_many", "append", "complete", "complete_many", "fail", "fail_many",
-                      "snooze", "release", "log", "report", "advance",
+                      "snooze", "release", "log", "report", "take_seats", "advance",
                       "workflow", "workflows", "await_workflow"}
 _PRODUCING = _OF_ALL | {"enqueue", "enqueue_many", "mint", "cancel", "submit_workflow", "kill_workflow",
                         "workflow", "workflows", "await_workflow"}

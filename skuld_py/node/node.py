@@ -10,7 +10,7 @@ It holds no task in memory: only promises, candidacies, operations in flight, se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from skuld_py.cluster.log.commands import Command
@@ -32,6 +32,7 @@ from skuld_py.model.events import (
     ReadFailed,
     Received,
     RulesChanged,
+    SeatsChanged,
     Session,
     SessionChanged,
     Settled,
@@ -160,6 +161,7 @@ class Node:
         clients to others. What is said to that leaves with the next step."""
         self._steward.hand_over(now_ms)
         self._parked.dismiss(now_ms)
+        self._workers.dismiss(now_ms)
         self._ends_ms = now_ms + self.view.timing.ending_ms
 
     def is_handing_over(self, now_ms: int) -> bool:
@@ -168,8 +170,9 @@ class Node:
         return self._steward.is_handing_over(now_ms) or is_busy
 
     @property
-    def slots(self) -> int:
-        """How many claims the workers that report to it can hold, as far as the coordination log is to say."""
+    def slots(self) -> Mapping[tuple[str, ...], int]:
+        """How many claims the workers that report to it can hold, by what tells them apart, as far as the
+        coordination log is to say."""
         return self._workers.capacity.told
 
     @property
@@ -202,6 +205,8 @@ class Node:
                 self._settle(now_ms)
             case KeyTold():
                 self.view.notary = Notary(event)
+            case SeatsChanged():
+                self.view.seating.know(event.seats)
             case RulesChanged():
                 self.view.protocol = protocol_of(event.rules)
             case MembersChanged():

@@ -19,7 +19,7 @@ writes down where the node reads it: the two share one playback, since each entr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, cast, get_args
 
 from skuld_py.cluster.log.commands import Command
@@ -51,8 +51,8 @@ class NodeMachine(Machine[Event, Effect], Protocol):
         ...
 
     @property
-    def slots(self) -> int:
-        """How many claims its workers can hold, as far as the log is to say."""
+    def slots(self) -> Mapping[tuple[str, ...], int]:
+        """How many claims its workers can hold, by what tells them apart, as far as the log is to say."""
         ...
 
     @property
@@ -79,7 +79,7 @@ class Process:
         membership.needs_vote_of = node.needs_vote_of
         membership.playback = node.playback
         self._is_handing_over = False
-        self._slots = 0
+        self._slots: Mapping[tuple[str, ...], int] = {}
         self._due_ms = membership.deadline()
         """The membership's deadline: it changes with its steps only, which are rare."""
 

@@ -20,6 +20,7 @@ from skuld_py.model.names import queues_of
 from skuld_py.model.roles import CLIENTS, UNLIMITED, Role, roles_for
 from skuld_py.model.roster import KeyRow
 from skuld_py.model.setting import OF_QUEUES
+from skuld_py.workflow.definition.names import QUEUES
 
 _VERBS: Mapping[type[m.Message], str] = {
     m.Describe: "status",
@@ -100,6 +101,8 @@ def _queues_of(message: m.Message) -> Iterable[str]:
     elif isinstance(message, m.Report):
         for row in message.workers:
             yield from row.queues
+            if row.takes_seats:
+                yield QUEUES
     elif isinstance(message, m.Submit | m.Kill | m.Advance):
         yield queues_of(message.workflow)
     elif isinstance(message, m.Survey):

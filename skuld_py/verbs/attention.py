@@ -16,8 +16,11 @@ from skuld_py.verbs.words import many, said
 
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
+STARVED_SHOWN = 8
+"""Workflows without slots that are named one by one."""
 KINDS = ("nodes_missing", "nodes_down", "unheard", "no_session", "wrong_clock", "no_leader", "no_majority",
-         "moving", "uncollected", "releases_differ", "unproven", "paused", "uncounted")
+         "moving", "uncollected", "releases_differ", "unproven", "starved", "paused",
+         "uncounted")
 """Every kind there is, for programs that must show those that are well, too."""
 
 
@@ -121,6 +124,10 @@ def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
     if described.is_unproven:
         yield "unproven", (f"claims count without a proof that they were granted: 'skuld cluster rules --raise"
                            f" {facts.cluster}' ends that, after its grace")
+    for row in described.starved[:STARVED_SHOWN]:
+        yield "starved", f"workflow {row.workflow} waits, no slot works on it: {row.reason}"
+    if described.starved_count > STARVED_SHOWN:
+        yield "starved", f"{described.starved_count - STARVED_SHOWN:,} more workflows wait without a slot"
     for queue in described.paused[:PAUSED_SHOWN]:
         yield "paused", f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
     if len(described.paused) > PAUSED_SHOWN:

@@ -15,9 +15,14 @@ from __future__ import annotations
 
 import logging
 import random
+import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 
+import attrs
+
+from skuld_py import __version__
 from skuld_py.client.attending import WorkerStatus
 from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
@@ -30,6 +35,25 @@ REFUSED_S = 300.0
 GOODBYE_S = 1.0
 
 _log = logging.getLogger(__name__)
+
+
+def profile(holder: str, slots: int, weights: Mapping[str, int], tags: tuple[str, ...], *,
+            takes_seats: bool) -> WorkerStatus:
+    """What a worker says of itself as it starts, with nothing to do."""
+    return WorkerStatus(holder, "", socket.gethostname(), slots, dict(weights), __version__, "",
+                        time.time_ns() // 1_000_000, 0, 0, takes_seats=takes_seats, tags=tags)
+
+
+def status(of: WorkerStatus, spark: str, running: int, waiting: int) -> WorkerStatus:
+    """The same while it works: on so many tasks, with others that it has claimed ahead."""
+    return attrs.evolve(of, spark=spark, running=running, claimed=running + waiting)
+
+
+def work_said(worker: WorkerStatus) -> str:
+    """What a worker works on, and on how much at once, for people."""
+    queues = ",".join(name if weight == 1 else f"{name}:{weight}" for name, weight in worker.queues.items())
+    work = " and ".join([*([f"queue {queues}"] if queues else []), *(["workflows"] if worker.takes_seats else [])])
+    return f"worker {worker.name} on {work}: {worker.slots} slots"
 
 
 class Attendance:

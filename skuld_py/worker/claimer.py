@@ -1,5 +1,7 @@
 """The threads that claim tasks for a worker: as many as it has room for; one thread for each of its queues.
 
+The queues that a worker is started with stay; those of its seats in workflows come and go (``seat``).
+
 Invariants:
 
 * Whom to ask for how many, ``shares`` decides. A request has its permits from when it is made, and gives back
@@ -16,16 +18,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from skuld_py.client.claims import Claim
 from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
 from skuld_py.model.task import Task
 from skuld_py.worker.assignment import Assignment, assigned, turns_of
+from skuld_py.worker.lease import Key
 from skuld_py.worker.shares import Shares, Wish
 
 WAIT_S = 1.0
 PAUSE_S, PAUSE_S_MAX = 0.5, 10.0
+STALE = "stale_allocation"
+"""Said by a node that knows newer seats than this worker."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,13 +54,45 @@ class Claimer:
         self._on_end = on_end
         self._is_paused = True
         self._is_closing = False
-        self._serving = len(self._queues)
+        self._serving: set[str] = set()
+        """Queues that have a thread."""
+        self._is_over = False
+        self._fences: dict[str, int] = {}
+        self._held: dict[Key, str] = {}
+        """Claims in queues with a cap that have not ended."""
         self._changed = threading.Condition()
 
     def start(self) -> None:
         """Start the threads; they claim nothing until ``resume``."""
-        for queue in self._queues:
+        with self._changed:
+            for queue in self._queues:
+                self._begin(queue)
+
+    def _begin(self, queue: str) -> None:
+        if queue not in self._serving:
+            self._serving.add(queue)
             threading.Thread(target=self._serve, args=(queue,), name=f"claimer {queue}", daemon=True).start()
+
+    def seat(self, seats: Mapping[str, tuple[int, int]]) -> None:
+        """From now on claim in these queues beside its own, of each no more than so many at once, and by a fence;
+        in no others that it was told before."""
+        with self._changed:
+            if self._is_closing:
+                return
+            self._shares.cap({queue: cap for queue, (cap, _) in seats.items() if queue not in self._queues})
+            self._fences = {queue: fence for queue, (_, fence) in seats.items()}
+            for queue in self._fences:
+                self._begin(queue)
+            self._changed.notify_all()
+
+    def ended(self, keys: Iterable[Key]) -> None:
+        """Note claims whose tasks run no more: of queues with a cap, others may be claimed instead."""
+        with self._changed:
+            queues = [self._held.pop(key) for key in keys if key in self._held]
+            for queue in queues:
+                self._shares.ended(queue)
+            if queues:
+                self._changed.notify_all()
 
     def give(self, permits: int) -> None:
         """Note room for this many more tasks; less, if it is negative."""
@@ -78,31 +116,36 @@ class Claimer:
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
+        self._end_if_last()
 
     def _serve(self, queue: str) -> None:
-        self._claim_until_closed(queue)
+        self._claim_while_wanted(queue)
+        self._end_if_last()
+
+    def _end_if_last(self) -> None:
         with self._changed:
-            self._serving -= 1
-            is_last = not self._serving
+            is_last = self._is_closing and not self._serving and not self._is_over
+            self._is_over |= is_last
         if is_last:
             self._client.close()
             self._on_end()
 
-    def _claim_until_closed(self, queue: str) -> None:
+    def _claim_while_wanted(self, queue: str) -> None:
         pause_s = PAUSE_S
         while wish := self._take(queue):
+            fence = self._fences.get(queue, 0)
             try:
                 claims = self._client.claim(queue, n=wish.count, lease_s=self._lease_s,
-                                            wait_s=WAIT_S if wish.waits else 0)
+                                            wait_s=WAIT_S if wish.waits else 0, fence=fence)
             except SkuldError as error:
-                self._answer(queue, wish, 0)
-                self._on_error(error)
-                with self._changed:
-                    self._changed.wait_for(lambda: self._is_closing, pause_s)
+                self._answer(queue, wish, ())
+                if error.code != STALE:  # what its seats are now it is about to be told
+                    self._on_error(error)
+                self._pause(queue, fence, pause_s)
                 pause_s = min(PAUSE_S_MAX, pause_s * 2)
                 continue
             pause_s = PAUSE_S
-            self._answer(queue, wish, len(claims))
+            self._answer(queue, wish, claims)
             if claims and self._is_closing:
                 with contextlib.suppress(SkuldError):
                     self._client.release(*claims)
@@ -113,6 +156,10 @@ class Claimer:
                         self._shares.joined(queue, joined)
                         self._changed.notify_all()
                 self._hand_over(made)
+
+    def _pause(self, queue: str, fence: int, pause_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closing or self._fences.get(queue, 0) != fence, pause_s)
 
     def _hand_over(self, made: list[Assignment]) -> None:
         self._on_claims(made)
@@ -129,14 +176,17 @@ class Claimer:
     def _take(self, queue: str) -> Wish | None:
         """What to ask for, once there is room; None to end."""
         with self._changed:
-            wish: Wish | None = None
-            while not self._is_closing and wish is None:
+            while self._shares.has(queue) and not self._is_closing:
                 wish = None if self._is_paused else self._shares.take(queue)
-                if wish is None:
-                    self._changed.wait()
-            return None if self._is_closing else wish
+                if wish is not None:
+                    return wish
+                self._changed.wait()
+            self._serving.discard(queue)
+            return None
 
-    def _answer(self, queue: str, wish: Wish, count: int) -> None:
+    def _answer(self, queue: str, wish: Wish, claims: Sequence[Claim]) -> None:
         with self._changed:
-            self._shares.answered(queue, wish, count)
+            if queue not in self._queues:
+                self._held |= {(claim.id, claim.token, claim.proof): queue for claim in claims}
+            self._shares.answered(queue, wish, len(claims))
             self._changed.notify_all()

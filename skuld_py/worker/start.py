@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -28,7 +28,8 @@ from skuld_py.worker.worker import GRACE_S, LEASE_S, SLOTS, Worker
 def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLOTS, lease_s: float = LEASE_S,
                directory: Path | None = None, grace_s: float = GRACE_S, stall_s: float = STALL_S,
                holder: str | None = None, metrics: str | None = None, conf: Mapping[str, str] | None = None,
-               machine_learning: bool = False, allowed: Allowed | None = None) -> int:
+               machine_learning: bool = False, allowed: Allowed | None = None, takes_seats: bool = False,
+               tags: Sequence[str] = ()) -> int:
     """Run a worker in this process, until a signal; the exit status. ``conf`` are the settings of its Spark, which
     starts with the first task that asks for it. ``allowed``: what tasks may bring besides arguments."""
     if conf and MASTER in conf:
@@ -50,7 +51,8 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
             return SparkEngine(place, conf=conf, machine_learning=machine_learning, apps=app)
 
         worker = Worker(nodes, queue, LateEngine(make), slots=slots, lease_s=lease_s, grace_s=grace_s,
-                        stall_s=stall_s, holder=holder, renewer_log=directory / "renewer.log")
+                        stall_s=stall_s, holder=holder, renewer_log=directory / "renewer.log",
+                        takes_seats=takes_seats, tags=tags)
         if metrics is not None:
             from skuld_py.exposition import exposed
             from skuld_py.worker.metrics import WorkerMetrics

@@ -24,14 +24,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skuld_py import __version__
 from skuld_py.client.attending import WorkerStatus
 from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
@@ -40,7 +38,7 @@ from skuld_py.model.task import Task
 from skuld_py.output.sweeping import Publisher
 from skuld_py.worker.ahead import PATIENCE_S, Ahead
 from skuld_py.worker.assignment import Assignment
-from skuld_py.worker.attendance import Attendance
+from skuld_py.worker.attendance import profile, status, work_said
 from skuld_py.worker.batches.batch import Batch, Outcome
 from skuld_py.worker.batches.desk import Desk
 from skuld_py.worker.blame import admitted, deaths_under, may_claim
@@ -57,7 +55,8 @@ from skuld_py.worker.refusals import note_refusal
 from skuld_py.worker.renewer import STALL_S, Renewer
 from skuld_py.worker.run import Engine, Lot, Run
 from skuld_py.worker.scribe import Scribe
-from skuld_py.worker.shares import weights_of
+from skuld_py.worker.seats import reporter
+from skuld_py.worker.shares import tags_of, weights_of
 from skuld_py.worker.signals import signals_heard
 from skuld_py.worker.vitals import overran
 
@@ -72,18 +71,18 @@ _log = logging.getLogger(__name__)
 
 class Worker:
     """Runs tasks of queues, ``NAME[:WEIGHT],...``; ``report`` is given a short line for people about each thing
-    that happens."""
+    that happens. ``takes_seats``: it works on steps of workflows beside its queues, of which it needs none then,
+    on such as need no other ``tags`` than these."""
 
     def __init__(self, nodes: Sequence[str], queues: str, engine: Engine, *, slots: int = SLOTS,
                  lease_s: float = LEASE_S, grace_s: float = GRACE_S, stall_s: float = STALL_S,
                  holder: str | None = None, renewer_log: Path = Path("/dev/null"),
-                 report: Callable[[str], None] = _log.info) -> None:
+                 report: Callable[[str], None] = _log.info, takes_seats: bool = False,
+                 tags: Sequence[str] = ()) -> None:
         if slots < 1:
             raise Refused("bad_slots", f"slots: {slots}; a worker has at least one")
-        weights = weights_of(queues)
-        self._queues = queues
+        weights = {} if takes_seats and not queues else weights_of(queues)
         claiming, writing, attending, self._reading = (Client(nodes, holder=holder) for _ in range(4))
-        self._holder = self._reading.holder
         self._engine = engine
         self._slots = slots
         self._grace_s = grace_s
@@ -116,14 +115,14 @@ class Worker:
         self._heart = Heart(engine, self._renewer.beat, stall_s,
                             on_trouble=lambda what: self._post(self._on_engine_death, what,
                                                                self._ignition.generation))
-        self._attendance = Attendance(attending, partial(self._status, weights, time.time_ns() // 1_000_000))
+        self._profile = profile(self._reading.holder, slots, weights, tags_of(tags), takes_seats=takes_seats)
+        self._attendance = reporter(attending, self._profile, self._status, self._claimer.seat)
         self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
                                   partial(self._post, self._on_engine_failure))
 
     def run(self) -> int:
         """Work until told to stop; the exit status: 0, or 1 when the engine would not start."""
-        self._report(f"worker {self._holder} on queue {self._queues}: {self._slots} slots, ready;"
-                     " Spark starts with the first task that needs it")
+        self._report(f"{work_said(self._profile)}, ready; Spark starts with the first task that needs it")
         with signals_heard(self.stop):
             self._renewer.start()
             self._heart.start()
@@ -218,11 +217,9 @@ class Worker:
         self._reading.close()
         self._report("stopped")
 
-    def _status(self, weights: Mapping[str, int], since_ms: int) -> WorkerStatus:
+    def _status(self) -> WorkerStatus:
         """As of now; from any thread."""
-        running = len(self._running)
-        return WorkerStatus(self._holder, "", socket.gethostname(), self._slots, dict(weights), __version__,
-                            self._spark, since_ms, running, running + len(self._waiting))
+        return status(self._profile, self._spark, len(self._running), len(self._waiting))
 
     # -- claims --------------------------------------------------------------------------------
 
@@ -318,6 +315,7 @@ class Worker:
         if late:
             self._waiting = [run for run in self._waiting if run not in late]
             self._ahead.forget()
+            self._claimer.ended([run.key for run in late])
             self._give_room(len(late))
             self._write_releases(late, "it was claimed ahead, and the tasks before it take long")
 
@@ -353,6 +351,7 @@ class Worker:
             self._scribe.forget(self._writing[key])
         else:
             kept = [run for run in self._waiting if run.key != key]
+            self._claimer.ended([key])
             self._give_room(len(self._waiting) - len(kept))
             self._waiting = kept
             self._has_room = True
@@ -387,6 +386,7 @@ class Worker:
         self._ahead.note(run.age_s)
         self._heart.forget(run)
         self._settle(run, ending)
+        self._claimer.ended([run.key])
         self._give_room(1)
         self._has_room = True
 
@@ -399,6 +399,7 @@ class Worker:
         self._ahead.note_batch(self._desk.learn(batch, outcome))
         self.counts.running = len(self._running)
         self.counts.seconds += outcome.wall_s
+        self._claimer.ended([run.key for run, _ in outcome.ended if run.key not in self._running])
         self._give_room(before - len(self._running) - len(left))
         if outcome.is_over and self._desk.end(batch):
             self._report(batch.said)

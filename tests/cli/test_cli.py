@@ -33,7 +33,7 @@ VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", 
          "members", "ring", *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker",
          "workflow", "archive", "history", "gateway", "token", "manual", "config", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
-              "cluster proofs", "cluster rotate", "cluster rules", "cluster secure")
+              "cluster proofs", "cluster rotate", "cluster rules", "cluster secure", "cluster share")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")
 OF_CONFIG = ("config show",)
 OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow status", "workflow list",

@@ -120,6 +120,20 @@ def test_rules_are_raised_once_all_placed_nodes_know_them(hosts: str) -> None:
     assert f"goes by rules {RULES}" in skuld(hosts, "cluster", "rules", "mixed").output
 
 
+def test_how_workflows_share_slots_is_shown_and_set_where_the_rules_have_workflows(hosts: str) -> None:
+    create_cluster(hosts, Parameters("shared", "id-of-shared", replicas=1))
+    create_cluster(hosts, Parameters("older", "id-of-older", replicas=1, rules=2))
+
+    assert "share slots: balanced" in skuld(hosts, "cluster", "share", "shared").output
+    changed, same = (json.loads(skuld(hosts, "cluster", "share", "shared", "greedy", "--json").output)
+                     for _ in range(2))
+    assert changed == {"cluster": "shared", "sharing": "greedy", "has_changed": True} and not same["has_changed"]
+    assert "share slots: greedy" in skuld(hosts, "cluster", "share", "shared").output
+    refused = skuld(hosts, "cluster", "share", "older", "greedy")
+    assert refused.exit_code == 1 and "cluster goes by rules 2" in refused.stderr
+    assert skuld(hosts, "cluster", "share", "shared", "unfair").exit_code == 2
+
+
 def test_a_cluster_whose_rules_are_the_newest_lacks_a_key_and_gets_one(hosts: str) -> None:
     create_cluster(hosts, Parameters("keyless", "id-of-keyless", replicas=1))
     before_ms = round(time.time() * 1000)

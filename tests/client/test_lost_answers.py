@@ -24,9 +24,9 @@ from skuld_py.testing.single_node import KEY
 QUEUE = "q"
 READING = {"archived", "collectable", "count", "depths", "ends", "get", "get_many", "greeting", "limits", "list",
            "log", "new_ids", "paused", "report", "result", "results", "results_of", "schedules", "status",
-           "workers"}
+           "take_seats", "workers"}
 """Verbs that change nothing; ``archived`` says how much it did, and never that it was refused for what it did; and
-a ``report`` said twice is one."""
+a report said twice is one."""
 Act = Callable[[MemoryClient], object]
 
 

@@ -21,7 +21,7 @@ from client.doors import node_in_memory
 from skuld_py import AsyncClient, Client, Fenced, Refused, Retry, Uncertain
 from skuld_py.client.archiving import Page
 from skuld_py.client.asking import Work, stream, verb
-from skuld_py.client.attending import WorkerStatus
+from skuld_py.client.attending import WorkerSeats, WorkerStatus
 from skuld_py.client.claims import ClaimName
 from skuld_py.client.concluding import PURGED_AT_ONCE, Concluding
 from skuld_py.client.reading import Depth
@@ -440,6 +440,15 @@ def a_queue_is_counted_and_listed(client: Any, queue: str) -> None:
     assert client.count(queue) == 7 <= client.count()
     assert client.depths()[queue] == Depth(4, 2, 1)
     assert list(client.list(f"{queue}-none")) == []
+
+
+@of("take_seats")
+def a_worker_without_seats_is_told_so_and_listed(client: Any, queue: str) -> None:
+    worker = WorkerStatus(queue, "", "here", 2, {}, "1", "", 7, 0, 0, takes_seats=True, tags=("gpu",))
+
+    assert client.take_seats(worker, 30) == client.take_seats(worker, 30, seated=7) == WorkerSeats()
+    assert [each.tags for each in client.workers().workers if each.name == queue] == [("gpu",)]
+    client.report(worker, 0)
 
 
 @of("report", "workers")

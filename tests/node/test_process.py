@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pytest
@@ -61,7 +62,7 @@ class Recorder:
     def is_handing_over(self, now_ms: int) -> bool:
         return self.is_leading
 
-    slots = 0
+    slots: Mapping[tuple[str, ...], int] = {}
     playback = None
     commands: ClassVar[dict[Command, None]] = {}
 
@@ -133,7 +134,7 @@ def test_what_the_nodes_workers_can_hold_is_brought_into_the_log_when_it_changes
 
     def written(slots: int, position: int) -> list[Any]:
         """What is written for a number of slots, entry after entry, and read back."""
-        node.slots = slots
+        node.slots = {(): slots} if slots else {}
         wishes, commands = process.step(0, Settled()), []
         while appends := [wish for wish in wishes if isinstance(wish, Append)]:
             commands.append(decode(appends[0].raw).command)

@@ -126,6 +126,15 @@ def test_a_worker_of_other_queues_is_none_of_a_key_of_some() -> None:
         check_clearance(owner("worker", queues=("shop",)), m.Report(1, 1, (worker,)))
 
 
+def test_seats_are_for_keys_that_may_claim_in_all_queues_of_workflows() -> None:
+    worker = attrs.evolve(least(m.WorkerRow), queues=(), weights=b"", takes_seats=True)
+    check_clearance(owner("worker"), m.Report(1, 1, (worker,)))
+    check_clearance(owner("worker", queues=("wf.",)), m.Report(1, 1, (worker,)))
+    for queues in (("shop",), ("wf.team-",)):
+        with pytest.raises(Refused, match="queue: wf"):
+            check_clearance(owner("worker", queues=queues), m.Report(1, 1, (worker,)))
+
+
 @pytest.mark.parametrize("ask", [
     lambda name: m.Submit(1, name, "", "", "", 0, ()), lambda name: m.Kill(1, name, ""),
     lambda name: m.Advance(1, name, "s", False), lambda name: m.Survey(1, ("team-a", name), 0, 0, 0)])

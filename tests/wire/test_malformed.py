@@ -76,7 +76,7 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "nothing in the header": ([b""], "header", "is cut off"),
     "cut in the version": ([b"\x94\xcf\0\0\0\0"], "version", "is cut off"),
     "cut in a name": ([raw(m.Greet, 7)[0][:4]], "cluster", "is cut off"),
-    "cut before a field": ([claim()[0][:-2]], "Claim.holder", "is cut off"),
+    "cut before a field": ([claim()[0][:-3]], "Claim.holder", "is cut off"),
     "cut in a code": ([raw(m.Greet, 7)[0][:-2]], "messages[0]", "is cut off"),
     "trailing bytes": ([raw(m.Greet, 7)[0] + b"\0\0"], "header", "2 bytes trail"),
     "no msgpack at all": ([b"\xc1"], "header", "is no array"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from skuld_py.errors import Refused
-from skuld_py.worker.shares import Shares, weights_of
+from skuld_py.worker.shares import Shares, tags_of, weights_of
 
 
 def drawn(shares: Shares, stocks: dict[str, int], rounds: int) -> Counter[str]:
@@ -137,3 +137,102 @@ def test_queues_are_written_with_their_weights() -> None:
 def test_what_are_no_queues_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         weights_of(text)
+
+
+# -- queues with a cap ---------------------------------------------------------------------------
+
+
+def test_a_queue_with_a_cap_is_never_held_above_it() -> None:
+    shares = Shares({}, 8)
+    shares.cap({"wf.w.a": 2, "wf.w.b": 3})
+    held = Counter[str]()
+    for _ in range(10):
+        for name in ("wf.w.a", "wf.w.b"):
+            if (wish := shares.take(name)) is not None:
+                held[name] += wish.count
+                shares.answered(name, wish, wish.count)
+    assert held == {"wf.w.a": 2, "wf.w.b": 3}
+
+    shares.ended("wf.w.a")
+    wish = shares.take("wf.w.a")
+    assert wish is not None and wish.count == 1 and shares.take("wf.w.b") is None
+
+
+def test_one_that_is_at_its_cap_keeps_no_other_waiting() -> None:
+    shares = Shares({"q": 1}, 4)
+    shares.cap({"wf.w.a": 1})
+    for name in ("wf.w.a", "q"):
+        wish = shares.take(name)
+        assert wish is not None
+        shares.answered(name, wish, 1)
+    assert shares.take("wf.w.a") is None
+
+    wish = shares.take("q")
+    assert wish is not None and wish.count == 2, "all that is left"
+
+
+def test_one_that_goes_is_asked_no_more_and_counts_again_when_it_comes_back() -> None:
+    shares = Shares({}, 4)
+    shares.cap({"wf.w.a": 2})
+    wish = shares.take("wf.w.a")
+    assert wish is not None
+    shares.cap({})
+    assert not shares.has("wf.w.a")
+    shares.answered("wf.w.a", wish, 1)  # it was on its way
+    assert not shares.has("wf.w.a")
+
+    shares.cap({"wf.w.a": 2})
+    wish = shares.take("wf.w.a")
+    assert wish is not None and wish.count == 1, "what it gave before counts"
+    shares.answered("wf.w.a", wish, 0)
+    shares.ended("wf.w.a")
+    shares.cap({})
+    shares.ended("wf.w.a")  # of nobody any more
+
+
+def test_a_cap_is_the_weight() -> None:
+    shares = Shares({}, 1)
+    shares.cap({"a": 300, "b": 100})
+    served = Counter[str]()
+    for _ in range(400):
+        for name in "ab":
+            if (wish := shares.take(name)) is not None:
+                served[name] += wish.count
+                shares.answered(name, wish, wish.count)
+                for _ in range(wish.count):
+                    shares.ended(name)
+        shares.give(1)
+
+    assert served["a"] / served["b"] == pytest.approx(3, rel=0.1)
+
+
+@given(some.lists(some.tuples(some.sampled_from("abq"), some.integers(0, 3), some.booleans()), max_size=60),
+       some.lists(some.dictionaries(some.sampled_from("ab"), some.integers(1, 4)), min_size=1, max_size=6))
+def test_whatever_comes_and_goes_no_cap_is_exceeded(
+        life: list[tuple[str, int, bool]], caps: list[dict[str, int]]) -> None:
+    shares, held, most = Shares({"q": 1}, 5), Counter[str](), caps[0]
+    shares.cap(most)
+    for at, (name, stock, is_change) in enumerate(life):
+        if is_change:
+            most = caps[at % len(caps)]
+            shares.cap(most)
+        if shares.has(name) and (wish := shares.take(name)) is not None:
+            count = min(stock, wish.count)
+            if name != "q":
+                held[name] += count
+                assert held[name] <= most[name]
+            shares.answered(name, wish, count)
+        for queue in [*held]:
+            if held[queue] and stock % 2:
+                held[queue] -= 1
+                shares.ended(queue)
+                shares.give(1)
+
+
+def test_tags_are_names_each_once_and_none_is_the_clusters_own() -> None:
+    assert tags_of(("gpu", "big", "gpu")) == ("big", "gpu")
+    for tag in ("workflows", "claims-4", "a b"):
+        with pytest.raises(Refused, match="tag"):
+            tags_of((tag,))
+    with pytest.raises(Refused, match="at most 32"):
+        tags_of(map(str, range(33)))

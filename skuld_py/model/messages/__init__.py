@@ -40,6 +40,7 @@ from skuld_py.model.messages.client import (
     PartitionRow,
     Renew,
     Renewed,
+    StarvedRow,
     TaskRow,
 )
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
@@ -82,6 +83,7 @@ from skuld_py.model.messages.workers import (
     Mustered,
     Report,
     Reported,
+    SeatRow,
     WorkerRow,
 )
 from skuld_py.model.messages.workflows import (
@@ -312,10 +314,12 @@ __all__ = [
     "Revival",
     "Revive",
     "Revived",
+    "SeatRow",
     "SettingPut",
     "SettingRow",
     "Share",
     "Spent",
+    "StarvedRow",
     "StepSpec",
     "Stirred",
     "Submit",

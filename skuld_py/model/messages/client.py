@@ -16,6 +16,7 @@ from skuld_py.model.fields import U32_MAX, U63_MAX
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 
 PAUSED_MAX = 1_000
+STARVED_MAX = 100
 """Paused queues that a description names."""
 AWAITED_MAX = 64
 """At most this many of the nodes that collection waits for are named."""
@@ -98,7 +99,7 @@ class Claim(Message):
     """Up to ``count`` tasks of a queue for ``holder``; wait up to ``wait_ms`` for the first.
 
     ``takes_proofs``: whether the client reads the proofs of what it is granted, and shows them. Most clusters
-    refuse one that does not.
+    refuse one that does not. ``fence``: of the seat for which it claims, in the queues of a workflow's steps.
     """
 
     roles = ROLE_CLIENT
@@ -109,6 +110,7 @@ class Claim(Message):
     wait_ms: int = fields.number(0, LEASE_MS_MAX)
     holder: str = fields.wide_name()
     takes_proofs: bool = fields.truth(default=False, since=1)
+    fence: int = fields.number(default=0, since=3)
 
 
 @attrs.frozen
@@ -407,10 +409,18 @@ class CollectionRow:
 
 
 @attrs.frozen
+class StarvedRow:
+    """A live workflow that no slot serves, and why."""
+
+    workflow: str = fields.name()
+    reason: str = fields.text(250)
+
+
+@attrs.frozen
 class Described(Message):
     """The cluster as one node sees it. ``paused``: the first of the queues from which it grants nothing.
     ``collections``: of the nodes that delete what ended long ago. ``is_unproven``: claims count without a proof;
-    said only to clients that read it."""
+    said only to clients that read it. ``starved``: the first of the workflows that no slot serves, of so many."""
 
     request: int = fields.number()
     node: str = fields.wide_name()
@@ -421,6 +431,8 @@ class Described(Message):
     paused: tuple[str, ...] = fields.names(PAUSED_MAX, default=())
     collections: tuple[CollectionRow, ...] = fields.rows(CollectionRow, default=())
     is_unproven: bool = fields.truth(default=False, since=1)
+    starved: tuple[StarvedRow, ...] = fields.rows(StarvedRow, STARVED_MAX, default=(), since=3)
+    starved_count: int = fields.number(default=0, since=3)
 
     @property
     def workers(self) -> int:

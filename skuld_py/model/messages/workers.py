@@ -13,6 +13,9 @@ from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
 REPORT_LEASE_MS_MAX = 600_000
 SLOTS_MAX = 1_000_000
 QUEUES_MAX = 64
+TAGS_MAX = 32
+SEATS_MAX = 64
+"""Of one worker: it has a thread for each."""
 WORKERS_IN_PAGE = 500
 CURSOR_CHARS = 401
 MISSING_MAX = 1_000
@@ -39,25 +42,45 @@ class WorkerRow:
     key: str = fields.wide_name(is_optional=True)
     node: str = fields.wide_name(is_optional=True)
     age_ms: int = fields.number()
+    takes_seats: bool = fields.truth(default=False, since=3)
+    tags: tuple[str, ...] = fields.names(TAGS_MAX, default=(), since=3)
+
+
+@attrs.frozen
+class SeatRow:
+    """``count`` slots of the worker serve a step of a workflow (``model.seats.Seat``)."""
+
+    workflow: str = fields.name()
+    step: str = fields.name()
+    kind: int = fields.number(0, 2)
+    count: int = fields.number(1, SLOTS_MAX)
+    fence: int = fields.number()
 
 
 @attrs.frozen
 class Report(Message):
-    """A worker is there for ``lease_ms`` from now; 0: it stops. What it said before is over."""
+    """A worker is there for ``lease_ms`` from now; 0: it stops. What it said before is over.
+
+    One that takes seats of workflows is told them; after ``wait_ms`` at the latest, or as soon as they are others
+    than those that it names by ``seated``."""
 
     roles = ROLE_CLIENT
     since = 3
     request: int = fields.number()
     lease_ms: int = fields.number(0, REPORT_LEASE_MS_MAX)
     workers: tuple[WorkerRow, ...] = fields.rows(WorkerRow, 1)
+    wait_ms: int = fields.number(0, REPORT_LEASE_MS_MAX, default=0, since=3)
+    seated: int = fields.number(default=0, since=3)
 
 
 @attrs.frozen
 class Reported(Message):
-    """The node knows of it."""
+    """The node knows of it. ``seats`` are the worker's, and ``seated`` is what tells them from others."""
 
     since = 3
     request: int = fields.number()
+    seats: tuple[SeatRow, ...] = fields.rows(SeatRow, SEATS_MAX, default=(), since=3)
+    seated: int = fields.number(default=0, since=3)
 
 
 @attrs.frozen

@@ -32,6 +32,7 @@ from skuld_py.node.claims.grant import Gates, GrantOperation
 from skuld_py.node.operations.duty import NEVER_MS
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
+from skuld_py.workflow.definition.names import QUEUES
 
 LEAVER_MS = 400
 """How long a peer that is a member no more may answer: a little longer than one that left cleanly does."""
@@ -194,8 +195,15 @@ class ClaimOperation(Operation):
             self.has_news = True
 
     def try_again(self, now_ms: int, nodes: Sequence[str]) -> None:
-        """Try at these nodes, this one among them; nowhere while the queue is paused."""
+        """Try at these nodes, this one among them; nowhere while the queue is paused, nor without a seat."""
         self.has_news = False
+        is_of_workflow = self.wish.queue.startswith(QUEUES)
+        if is_of_workflow and (flaw := self.view.seating.flaw(self.wish.queue, self.wish.fence)) is not None:
+            if self.unheard:
+                self._give_nothing(is_over=True)
+            self.refuse(*flaw)
+            self.end()
+            return
         self._untried, self._tried = [] if self.wish.queue in self.view.settings.paused else list(nodes), {}
         self.go_on(now_ms)
 

@@ -10,19 +10,24 @@ the workers of all others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import attrs
 
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
+from skuld_py.model.seats import SEATED
 
 NEVER_MS = 1 << 62
+KINDS_MAX = 16
+"""Different slots of the workers of one node: each is an entry of the coordination log."""
 WORKERS_MAX = 2_000
 BYTES_MAX = 4 << 20
 ROW_BYTES = 100
 """Of a row beside its texts."""
 Name = tuple[str, str]
+Tags = tuple[str, ...]
 
 
 @attrs.define
@@ -43,6 +48,11 @@ def cursor_of(row: m.WorkerRow) -> str:
     return " ".join(name_of(row))
 
 
+def tags_of(row: m.WorkerRow) -> Tags:
+    """What tells its slots from others in the coordination log: nothing, unless it takes seats of workflows."""
+    return (SEATED, *sorted({*row.tags})) if row.takes_seats else ()
+
+
 class Attendance:
     """What one node knows of workers."""
 
@@ -52,6 +62,10 @@ class Attendance:
         self._bytes = 0
         self.slots = 0
         """Of all of them together."""
+        self.units: Counter[Tags] = Counter()
+        """Slots by what tells them apart."""
+        self.news: dict[Tags, None] = {}
+        """Those slots of which some came or went; the reader clears it."""
         self.due_ms = NEVER_MS
         """When the first of them is over, or before."""
 
@@ -70,12 +84,16 @@ class Attendance:
                          or (old is None and len(self) >= self._workers_max)):
             raise Refused("busy", f"{len(self)} workers report to this node, and it has room for no more; let them"
                           " report to others")
+        tags = tags_of(row)
+        if lease_ms and tags not in self.units and len(self.units) >= KINDS_MAX:
+            raise Refused("busy", f"workers with {KINDS_MAX} different sets of tags report to this node; use"
+                          " fewer, or let others report to other nodes")
         if old is not None:
             self._drop(name)
         if lease_ms:
             self._present[name] = _Present(row, now_ms, now_ms + lease_ms, size)
             self._bytes += size
-            self.slots += row.slots
+            self._count(row, row.slots)
             self.due_ms = min(self.due_ms, now_ms + lease_ms)
 
     def expire(self, now_ms: int) -> None:
@@ -98,4 +116,17 @@ class Attendance:
     def _drop(self, name: Name) -> None:
         gone = self._present.pop(name)
         self._bytes -= gone.size
-        self.slots -= gone.row.slots
+        self._count(gone.row, -gone.row.slots)
+
+    def _count(self, row: m.WorkerRow, slots: int) -> None:
+        tags = tags_of(row)
+        self.slots += slots
+        self.units[tags] += slots
+        if not self.units[tags]:
+            del self.units[tags]
+        self.news[tags] = None
+
+    def with_slots(self, tags: Tags) -> list[tuple[Name, int]]:
+        """The workers that have such slots, and how many, by name."""
+        return sorted((name, present.row.slots) for name, present in self._present.items()
+                      if tags_of(present.row) == tags)

@@ -18,6 +18,7 @@ from skuld_py.node.knowledge.debts import Debts
 from skuld_py.node.knowledge.heads import Router
 from skuld_py.node.knowledge.leaders import Leaderships
 from skuld_py.node.knowledge.notary import Notary
+from skuld_py.node.knowledge.seating import Seating
 from skuld_py.node.knowledge.settings import Settings
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.data.bulletin import Bulletin
@@ -63,6 +64,7 @@ class View:
         self.router = Router(me.name, timing.gossip_ms, timing.gossip_queues)
         self.debts = Debts()
         self.attendance = Attendance()
+        self.seating = Seating()
 
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""

@@ -14,7 +14,7 @@ import attrs
 
 from skuld_py.config import PARTITIONS_MAX, RULES
 from skuld_py.model import messages as m
-from skuld_py.model.messages.client import AWAITED_MAX, PAUSED_MAX
+from skuld_py.model.messages.client import AWAITED_MAX, PAUSED_MAX, STARVED_MAX
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Agreement
 
@@ -46,8 +46,11 @@ def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRo
     partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
                                       leaders[vnode.partition], owners[vnode.partition], vnode.standing.cohort)
                        for vnode in view.vnodes)
+    starved = view.seating.seats.starved
     return m.Described(request, view.me.name, view.session.value, nodes, partitions, within(moves, PARTITIONS_MAX),
-                       tuple(sorted(view.settings.paused)[:PAUSED_MAX]), collections)
+                       tuple(sorted(view.settings.paused)[:PAUSED_MAX]), collections,
+                       starved=tuple(m.StarvedRow(*each) for each in [*starved.items()][:STARVED_MAX]),
+                       starved_count=len(starved))
 
 
 def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:

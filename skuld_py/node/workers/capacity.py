@@ -11,38 +11,45 @@ entries. What reads the log wants the sum, and which member has how much of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
+from skuld_py.node.knowledge.attendance import Tags
 from skuld_py.node.operations.duty import NEVER_MS
 
 QUIET_MS = 5_000
 PATIENCE_MS = 30_000
-PAUSE_MS = 60_000
+PAUSE_MS = 20_000
+
+
+Units = Mapping[Tags, int]
+"""Slots by what tells them apart."""
 
 
 @attrs.define
 class Capacity:
-    """``told``: the number that is to stand in the log."""
+    """``told``: the numbers that are to stand in the log."""
 
-    told: int = 0
-    _seen: int = 0
+    told: Units = attrs.field(factory=dict)
+    _seen: Units = attrs.field(factory=dict)
     _changed_ms: int = 0
     _differs_ms: int = 0
     """Since when it differs from ``told``."""
     _told_ms: int | None = None
 
-    def see(self, now_ms: int, slots: int) -> int:
-        """Look at the number there is; when to look again, if it does not change before."""
+    def see(self, now_ms: int, slots: Units) -> int:
+        """Look at the numbers there are; when to look again, if they do not change before."""
         if slots != self._seen:
             if self._seen == self.told:
                 self._differs_ms = now_ms
-            self._seen, self._changed_ms = slots, now_ms
+            self._seen, self._changed_ms = {**slots}, now_ms
         if slots == self.told:
             return NEVER_MS
         due_ms = self._due_ms()
         if now_ms < due_ms <= now_ms + PAUSE_MS:  # farther ahead only by a clock that fell back
             return due_ms
-        self.told, self._told_ms = slots, now_ms
+        self.told, self._told_ms = {**slots}, now_ms
         return NEVER_MS
 
     def _due_ms(self) -> int:

@@ -1,0 +1,125 @@
+"""A worker that takes seats of workflows: it is told by its node which steps its slots serve, and claims there.
+
+One thread, whose report waits at the node until the seats are others (``WAIT_S`` at the
+most). Of a seat in a function or an output the step's queue is claimed from; of one in an input the feeders'; of
+one in an output the queue of what seals it, too. No more is claimed from a step's queue than its seat has slots:
+times what a slot takes together, where ``size_of`` says so.
+
+All its reports go to one node, as long as that answers: two would both count its slots.
+
+While no node can be asked the seats stay as they are. That costs no order: a claim shows its seat's fence, and a
+node that knows newer seats refuses it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from skuld_py.client.attending import WorkerSeats, WorkerStatus
+from skuld_py.client.client import Client
+from skuld_py.errors import SkuldError
+from skuld_py.model.seats import INPUT, OUTPUT, Seat
+from skuld_py.worker.attendance import GOODBYE_S, LEASE_S, REFUSED_S, Attendance
+from skuld_py.worker.scribe import is_passing
+from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
+
+WAIT_S = LEASE_S / 3
+PAUSE_S = 1.0
+
+_log = logging.getLogger(__name__)
+Queues = Mapping[str, tuple[int, int]]
+"""Of each queue how many tasks may be held at once, and the fence by which they are claimed."""
+SizeOf = Callable[[str, str], int]
+"""How many segments of a step a slot takes together."""
+
+
+def _one(workflow: str, step: str) -> int:
+    return 1
+
+
+def queues_of(seats: Iterable[Seat], size_of: SizeOf = _one) -> Queues:
+    """Where to claim for these seats."""
+    caps: Counter[str] = Counter()
+    fences: dict[str, int] = {}
+    for seat in seats:
+        named = queue_of(seat.workflow, FEED if seat.kind == INPUT else seat.step)
+        caps[named] += seat.count * (1 if seat.kind == INPUT else size_of(seat.workflow, seat.step))
+        fences[named] = seat.fence
+        if seat.kind == OUTPUT:
+            sealing = queue_of(seat.workflow, SEAL)
+            caps[sealing] += seat.count
+            fences[sealing] = seat.fence
+    return {queue: (cap, fences[queue]) for queue, cap in caps.items()}
+
+
+def reporter(client: Client, worker: WorkerStatus, look: Callable[[], WorkerStatus],
+             on_seats: Callable[[Queues], None]) -> Attendance | SeatKeeper:
+    """What reports for a worker: as it says of itself, with seats or without."""
+    return SeatKeeper(client, look, on_seats) if worker.takes_seats else Attendance(client, look)
+
+
+class SeatKeeper:
+    """In the place of ``attendance.Attendance``, whose reports wait for nothing. ``look`` says what to report of
+    the worker, and ``on_seats`` is given what it is told when that is new."""
+
+    def __init__(self, client: Client, look: Callable[[], WorkerStatus], on_seats: Callable[[Queues], None],
+                 size_of: SizeOf = _one) -> None:
+        self._client = client
+        self._look = look
+        self._on_seats = on_seats
+        self._size_of = size_of
+        self._seats = WorkerSeats()
+        self._closing = threading.Event()
+        self._was_refused = False
+        self._thread = threading.Thread(target=self._serve, name="seats", daemon=True)
+
+    def start(self) -> None:
+        """Say that the worker is there, and ask for seats."""
+        self._thread.start()
+
+    def hasten(self) -> None:
+        """Report beside the report that waits: something has changed."""
+        if self._thread.is_alive() and not self._closing.is_set():
+            self._beside(LEASE_S)
+
+    def close(self) -> None:
+        """Say goodbye, if that takes no longer than ``GOODBYE_S``: the report that waits is answered by that."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._beside(0).join(GOODBYE_S)
+            self._thread.join(GOODBYE_S)
+
+    def _beside(self, lease_s: float) -> threading.Thread:
+        def report() -> None:
+            with contextlib.suppress(SkuldError):
+                self._client.report(self._look(), lease_s)
+        thread = threading.Thread(target=report, name="attendance", daemon=True)
+        thread.start()
+        return thread
+
+    def _serve(self) -> None:
+        with self._client:
+            while not self._closing.is_set():
+                pause_s = self._ask()
+                self._closing.wait(pause_s)
+
+    def _ask(self) -> float:
+        """Report and take what is told; how long to pause then."""
+        try:
+            told = self._client.take_seats(self._look(), LEASE_S, wait_s=WAIT_S, seated=self._seats.seated)
+        except SkuldError as error:
+            if is_passing(error):
+                return PAUSE_S
+            if not self._was_refused:
+                self._was_refused = True
+                _log.warning("this worker is given no seats of workflows: %s", error)
+            return REFUSED_S
+        self._was_refused = False
+        if told != self._seats and not self._closing.is_set():
+            self._seats = told
+            self._on_seats(queues_of(told.seats, self._size_of))
+        return 0.0

@@ -1,0 +1,288 @@
+"""Workers that take seats of workflows: where they claim, how much, and that a change is with them at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import skuld_py
+from skuld_py.cli.main import main
+from skuld_py.client.attending import WorkerSeats, WorkerStatus
+from skuld_py.client.claims import Claim
+from skuld_py.client.client import Client
+from skuld_py.cluster.log.commands import Command, KillWorkflow, SetSharing, SubmitWorkflow
+from skuld_py.cluster.log.workflows import StepRow
+from skuld_py.embedded.local import LocalCluster
+from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.model.seats import FUNCTION, INPUT, OUTPUT, Seat
+from skuld_py.runtime.zookeeper.clusters import read_parameters
+from skuld_py.runtime.zookeeper.log_following import command
+from skuld_py.worker import claimer as claimer_module
+from skuld_py.worker.attendance import LEASE_S
+from skuld_py.worker.claimer import Claimer
+from skuld_py.worker.seats import SeatKeeper, queues_of
+from skuld_py.worker.worker import Worker
+from worker.running import FakeEngine, RunningWorker
+
+Eventually = Callable[[Callable[[], bool]], None]
+STATUS = WorkerStatus("w", "", "h", 2, {}, "1", "", 1, 0, 0, takes_seats=True)
+
+
+def test_a_seat_is_a_queue_with_a_cap_and_a_fence() -> None:
+    found = queues_of([Seat("w", "in", INPUT, 1, 7), Seat("w", "in2", INPUT, 2, 7), Seat("w", "f", FUNCTION, 3, 7),
+                       Seat("w", "out", OUTPUT, 2, 7), Seat("x", "f", FUNCTION, 1, 9)],
+                      lambda workflow, step: 10 if (workflow, step) == ("w", "f") else 1)
+
+    assert found == {"wf.w.feed": (3, 7), "wf.w.f": (30, 7), "wf.w.out": (2, 7), "wf.w.seal": (2, 7),
+                     "wf.x.f": (1, 9)}
+
+
+class Keeping:
+    """A client that answers reports as it is told, and notes what it was asked."""
+
+    def __init__(self, *answers: WorkerSeats | SkuldError) -> None:
+        self.answers = [*answers]
+        self.beside: list[float] = []
+        self.asked: list[int] = []
+        self.is_empty, self.said_goodbye, self.is_over = (threading.Event() for _ in range(3))
+
+    def __enter__(self) -> Keeping:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.is_over.set()
+
+    def take_seats(self, worker: WorkerStatus, lease_s: float, *, wait_s: float, seated: int) -> WorkerSeats:
+        self.asked.append(seated)
+        if not self.answers:
+            self.is_empty.set()
+            assert self.said_goodbye.wait(20)
+            raise Uncertain("uncertain", "over")
+        answer = self.answers.pop(0)
+        if isinstance(answer, SkuldError):
+            raise answer
+        return answer
+
+    def report(self, worker: WorkerStatus, lease_s: float) -> None:
+        self.beside.append(lease_s)
+        if not lease_s:
+            self.said_goodbye.set()
+
+    def run(self) -> list[Any]:
+        told: list[Any] = []
+        keeper = SeatKeeper(self, lambda: STATUS, told.append)  # type: ignore[arg-type]
+        keeper.start()
+        assert self.is_empty.wait(20)
+        keeper.hasten()
+        keeper.close()
+        assert self.is_over.wait(20) and sorted(self.beside) == [0, LEASE_S]
+        return told
+
+
+def test_what_is_told_is_passed_on_once_and_named_in_the_next_report() -> None:
+    first, second = WorkerSeats((Seat("w", "f", FUNCTION, 1, 7),), 5), WorkerSeats()
+    client = Keeping(first, first, second)
+
+    assert client.run() == [{"wf.w.f": (1, 7)}, {}]
+    assert client.asked == [0, 5, 5, 0]
+
+
+def test_seats_stay_while_no_node_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.seats.PAUSE_S", 0.01)
+    client = Keeping(WorkerSeats((Seat("w", "f", FUNCTION, 1, 7),), 5), Uncertain("uncertain", "no answer"))
+
+    assert client.run() == [{"wf.w.f": (1, 7)}]
+    assert client.asked == [0, 5, 5]
+
+
+# -- claiming for seats ----------------------------------------------------------------------------
+
+
+class Granting:
+    """A client that grants what there is, and notes what it was asked: queue, count, fence."""
+
+    def __init__(self, **stock: int) -> None:
+        self.stock = Counter({f"wf.w.{step}": count for step, count in stock.items()})
+        self.asked: list[tuple[str, int, int]] = []
+        self.stale: set[int] = set()
+        self.changed = threading.Condition()
+        self.number = 0
+
+    def claim(self, queue: str, *, n: int, lease_s: float, wait_s: float, fence: int) -> list[Claim]:
+        with self.changed:
+            self.asked.append((queue, n, fence))
+            self.changed.notify_all()
+            if fence in self.stale:
+                raise Refused("stale_allocation", "stale")
+            self.changed.wait_for(lambda: self.stock[queue], 0.02 if wait_s else 0)
+            count = min(n, self.stock[queue])
+            self.stock[queue] -= count
+            claims = []
+            for _ in range(count):
+                self.number += 1
+                claims.append(Claim(self.number.to_bytes(24, "big"), 2, queue, 0, b"", 0, 0.0))  # type: ignore[arg-type]
+            return claims
+
+    def close(self) -> None:
+        pass
+
+    def release(self, *claims: Claim) -> None:
+        pass
+
+
+class Claiming:
+    """A claimer of four permits, without queues of its own, and what it was granted."""
+
+    def __init__(self, client: Granting) -> None:
+        self.client = client
+        self.errors: list[SkuldError] = []
+        self.is_over = threading.Event()
+        self.got: list[Any] = []
+        self.claimer = Claimer(self.client, {}, 30.0, 4, on_claims=self.got.extend,  # type: ignore[arg-type]
+                               on_known=lambda *_: None, on_error=self.errors.append, on_end=self.is_over.set)
+        self.claimer.start()
+        self.claimer.resume()
+
+    def has(self, **counts: int) -> bool:
+        return Counter(each.claim.queue for each in [*self.got]) == {
+            f"wf.w.{step}": count for step, count in counts.items()}
+
+
+@pytest.fixture
+def claiming() -> Iterator[Claiming]:
+    made = Claiming(Granting(a=100, b=100))
+    yield made
+    made.claimer.close()
+    assert made.is_over.wait(20)
+
+
+def test_no_more_is_claimed_than_there_are_seats_and_what_ends_makes_room(
+        claiming: Claiming, eventually: Eventually) -> None:
+    claiming.claimer.seat({"wf.w.a": (1, 7), "wf.w.b": (2, 7)})
+    eventually(lambda: claiming.has(a=1, b=2))
+
+    claiming.claimer.ended([claiming.got[0].key])
+    claiming.claimer.ended([claiming.got[0].key])  # twice is once
+    claiming.claimer.give(1)
+    queue = claiming.got[0].claim.queue
+    eventually(lambda: len(claiming.got) == 4)
+    assert claiming.got[3].claim.queue == queue
+
+
+def test_a_seat_that_is_gone_is_claimed_for_no_more_and_one_that_comes_back_is(
+        claiming: Claiming, eventually: Eventually) -> None:
+    claiming.claimer.seat({"wf.w.a": (1, 7)})
+    eventually(lambda: claiming.has(a=1))
+    claiming.claimer.seat({})
+    claiming.claimer.ended([claiming.got[0].key])
+    claiming.claimer.give(1)
+    claiming.claimer.seat({"wf.w.b": (1, 8)})
+    eventually(lambda: claiming.has(a=1, b=1))
+
+    claiming.claimer.seat({"wf.w.a": (1, 9)})
+    eventually(lambda: claiming.has(a=2, b=1))
+    assert {fence for queue, _, fence in claiming.client.asked if queue == "wf.w.a"} == {7, 9}
+
+
+def test_a_stale_seat_is_no_error_and_claims_again_as_soon_as_it_is_told(
+        claiming: Claiming, eventually: Eventually, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claimer_module, "PAUSE_S", 60.0)
+    claiming.client.stale.add(7)
+    claiming.claimer.seat({"wf.w.a": (1, 7)})
+    eventually(lambda: len(claiming.client.asked) > 0)
+
+    claiming.claimer.seat({"wf.w.a": (1, 8)})
+    eventually(lambda: claiming.has(a=1))
+    assert claiming.errors == []
+
+
+# -- on a real cluster -----------------------------------------------------------------------------
+
+_running: Counter[str] = Counter()
+_gate = threading.Semaphore(0)
+_lock = threading.Lock()
+ROWS = (StepRow("in", "input"), StepRow("work", "function"), StepRow("out", "output"))
+
+
+@skuld_py.task(name="seats.hold")
+def hold(queue: str) -> None:
+    with _lock:
+        _running[queue] += 1
+    _gate.acquire(timeout=60)
+    with _lock:
+        _running[queue] -= 1
+
+
+def running() -> dict[str, list[int]]:
+    """By workflow, how many tasks of each step run."""
+    return {name: [_running[f"wf.{name}.{step}"] for step in ("feed", "work", "out")]
+            for name in ("w0", "w1", "w2")}
+
+
+def settles(eventually: Eventually, wanted: dict[str, list[int]]) -> None:
+    """What runs becomes that. What was claimed for earlier seats runs on until it is let go."""
+    seen, since = running(), time.monotonic()
+
+    def is_so() -> bool:
+        nonlocal seen, since
+        if running() != seen:
+            seen, since = running(), time.monotonic()
+        elif seen != wanted and time.monotonic() > since + 1 and (count := sum(map(sum, seen.values()))):
+            _gate.release(count)
+            since = time.monotonic()
+        return running() == wanted
+    eventually(is_so)
+
+
+@pytest.fixture
+def write(cluster: LocalCluster) -> Iterator[Callable[[Command], None]]:
+    parameters = read_parameters(cluster.zookeeper_hosts, cluster.name)
+
+    def written(entry: Command) -> None:
+        command(cluster.zookeeper_hosts, parameters, entry, 20.0)
+    yield written
+    for name in ("w0", "w1", "w2"):
+        written(KillWorkflow(name))
+    written(SetSharing("balanced"))
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_three_workflows_share_twelve_slots_of_real_workers(
+        cluster: LocalCluster, client: Client, write: Callable[[Command], None], tmp_path: Path,
+        eventually: Eventually) -> None:
+    """Under each way of sharing, as the vectors say, while a worker leaves; nobody else claims there."""
+    workers = [RunningWorker(Worker(cluster.addresses, "", FakeEngine(), slots=slots, holder=f"w{number}",
+                                    renewer_log=tmp_path / f"{number}.log", report=lambda line: None,
+                                    takes_seats=True), FakeEngine(), [])
+               for number, slots in enumerate((4, 4, 4))]
+    for name in ("w0", "w1", "w2"):
+        write(SubmitWorkflow(name, 16 * "a", 32 * "0", ROWS))
+        for step in ("feed", "work", "out"):
+            queue = f"wf.{name}.{step}"
+            client.enqueue_many(queue, [hold.call(queue)] * 300)
+    settles(eventually, {"w0": [2, 1, 1], "w1": [2, 1, 1], "w2": [2, 1, 1]})
+    with pytest.raises(Refused, match="only workers claim that were given a seat") as refused:
+        client.claim("wf.w0.work")
+    assert refused.value.code == "no_seat"
+
+    write(SetSharing("greedy"))
+    settles(eventually, {"w0": [4, 4, 4], "w1": [0, 0, 0], "w2": [0, 0, 0]})
+    status = CliRunner().invoke(main, ["status", "--nodes", ",".join(cluster.addresses)]).output
+    assert "w1" in status and "needs 3 slots; of 12, other workflows have 12" in status
+
+    write(KillWorkflow("w0"))
+    settles(eventually, {"w0": [0, 0, 0], "w1": [4, 4, 4], "w2": [0, 0, 0]})
+    for each in workers:
+        each.worker.stop()
+    write(KillWorkflow("w1"))
+    write(KillWorkflow("w2"))
+    _gate.release(10_000)
+    assert [each.end() for each in workers] == [0, 0, 0]
