@@ -18,6 +18,7 @@ from skuld_py.cluster.log.workflows import StepRow
 from skuld_py.cluster.member.news import Teller
 from skuld_py.cluster.scale.decisions import SEATS, TEXT_BYTES_MAX, Question, computed, read_result
 from skuld_py.cluster.scale.derivation import Derivation
+from skuld_py.cluster.scale.seating import Seating
 from skuld_py.cluster.scale.seats import SeatsInput, SeatsResult, Starved, decide, flaw, input_of
 from skuld_py.cluster.scale.versions import placing
 from skuld_py.errors import Malformed
@@ -233,6 +234,20 @@ def test_what_is_overtaken_is_not_waited_for(log: Log) -> None:
     assert machine.seats == Seats(), "the answer to a question that is not asked any more"
     machine.step(0, computed(second))
     assert {*machine.seats.fences} == {"w0", "w1"}
+
+
+def test_an_answer_to_an_older_question_is_none_to_the_newest(log: Log) -> None:
+    seating = Seating("a:1")
+    log.submit("w0")
+    older = seating.look(log.replica)
+    log.submit("w1")
+    newer = seating.look(log.replica)
+    assert older is not None and newer is not None
+
+    seating.decide(older.question, decide(older.question.input))
+    assert seating.look(log.replica) is newer and seating.seats == Seats()
+    seating.decide(newer.question, decide(newer.question.input))
+    assert seating.look(log.replica) is None and {*seating.seats.fences} == {"w0", "w1"}
 
 
 # -- questions and answers -------------------------------------------------------------------------

@@ -50,7 +50,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("overtaken-seats-count", "the answer to an old question is taken for that to the newest",
            "scale.seating.Seating.decide",
            "if self._wanted is None or self._wanted.question.hash != question.hash:", "if self._wanted is None:",
-           "X1", DECIDED + "test_what_is_overtaken_is_not_waited_for", seeds=0),
+           "X1", DECIDED + "test_an_answer_to_an_older_question_is_none_to_the_newest", seeds=0),
     mutant("seated-twice", "a node's slots may be given out more than once", "scale.seats.flaw",
            "sum(count for *_, count in rows) > most or ", "", "X1", FLAWS, seeds=0),
     mutant("seated-without-tags", "slots may be given where they lack tags", "scale.seats.flaw",

@@ -193,7 +193,7 @@ def test_a_seat_that_is_gone_is_claimed_for_no_more_and_one_that_comes_back_is(
 
 def test_a_stale_seat_is_no_error_and_claims_again_as_soon_as_it_is_told(
         claiming: Claiming, eventually: Eventually, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claimer_module, "PAUSE_S", 60.0)
+    monkeypatch.setattr(claimer_module, "PAUSE_S", 600.0)
     claiming.client.stale.add(7)
     claiming.claimer.seat({"wf.w.a": (1, 7)})
     eventually(lambda: len(claiming.client.asked) > 0)
