@@ -4,7 +4,8 @@
 
 A payload is msgpack of ``[version, name, args, kwargs]``; its values are those of ``plain``, extension types
 excluded. In version 2 the worker makes of them what the function's annotations ask for; in version 1, which
-releases before 0.2 write, values arrive as they are.
+releases before 0.2 write, values arrive as they are. A segment of a workflow has a fifth part: the id of
+its root, and behind it the name of the input that made the root.
 
 Invariants:
 
@@ -12,7 +13,9 @@ Invariants:
 * A call in which annotations have nothing to make again is written as version 1: the same bytes as ever, so
   workers of an older release run it, and an id given twice stands for the same content.
 
-Rejected: version 2 for all. A cluster would run no call before its last worker is replaced.
+Rejected: version 2 for all. A cluster would run no call before its last worker is replaced. A segment's root in a
+header of its task: what differs from task to task makes as many batches, and of a hundred segments of a hundred
+roots each cost twice to three times as much to store and to claim.
 """
 
 from __future__ import annotations
@@ -30,18 +33,20 @@ from skuld_py.errors import Refused
 AS_IT_IS, BY_ANNOTATION = 1, 2
 """Versions of a payload."""
 NAME_CHARS_MAX = 200
+ROOT_BYTES_MIN, ROOT_BYTES_MAX = 20, 84
 _NAME_BYTES_MAX = 4 * NAME_CHARS_MAX + 16
 
 
 @attrs.frozen
 class Call:
     """What a payload says: call the function of this name with these arguments. ``version``: whether annotations
-    say what they stand for."""
+    say what they stand for. ``root``: of a segment of a workflow, the id of its root and the name of its input."""
 
     name: str
     args: list[Any]
     kwargs: dict[str, Any]
     version: int = attrs.field(default=AS_IT_IS, eq=False)
+    root: bytes = b""
 
 
 def call(name: str, /, *args: Any, **kwargs: Any) -> bytes:
@@ -75,16 +80,19 @@ def decode_call(payload: bytes) -> Call:
         parts = msgpack.unpackb(payload, strict_map_key=True)
     except (ValueError, TypeError, msgpack.UnpackException) as problem:
         raise _no_call(f"it is no msgpack: {problem or type(problem).__name__}") from None
-    if not isinstance(parts, list) or len(parts) != 4 or type(parts[0]) is not int:
+    if not isinstance(parts, list) or len(parts) not in (4, 5) or type(parts[0]) is not int:
         raise _no_call("it is not [version, name, args, kwargs]")
-    version, name, args, kwargs = parts
+    version, name, args, kwargs = parts[:4]
+    root = b"" if len(parts) == 4 else parts[4]
     if version not in (AS_IT_IS, BY_ANNOTATION):
         raise _no_call(f"its version is {version}, this worker knows {AS_IT_IS} and {BY_ANNOTATION}")
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         raise _no_call("args is no list or kwargs no map")
+    if len(parts) == 5 and not (type(root) is bytes and ROOT_BYTES_MIN < len(root) <= ROOT_BYTES_MAX):
+        raise _no_call("its root is no id with the name of an input")
     check_name(name)
     writer = Writer()
-    made = Call(name, writer.plain(args, "args"), writer.plain(kwargs, "kwargs"), version)
+    made = Call(name, writer.plain(args, "args"), writer.plain(kwargs, "kwargs"), version, root)
     if writer.kinds:  # msgpack's own kind of time
         raise _no_call("it holds an extension type")
     return made
@@ -93,7 +101,7 @@ def decode_call(payload: bytes) -> Call:
 def function_of(payload: bytes) -> str | None:
     """The name of the function that a payload calls, None when it looks like no call. It reads the beginning only:
     what follows may be anything."""
-    if payload[:1] != b"\x94":
+    if payload[:1] not in (b"\x94", b"\x95"):
         return None
     unpacker = msgpack.Unpacker(max_buffer_size=_NAME_BYTES_MAX)
     unpacker.feed(payload[:_NAME_BYTES_MAX])

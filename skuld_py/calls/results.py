@@ -86,6 +86,8 @@ def encode_result(value: Any) -> Stored:
 
 def encoded(value: Any) -> Stored:
     """The same, of any size."""
+    if type(value) is Stored:
+        return value
     if type(value) is bytes and value and not value.startswith(MARK):
         return Stored(value)
     word, content = parted(value)

@@ -18,7 +18,7 @@ import pytest
 
 import skuld_py
 from skuld_py.calls.arguments import Arguments
-from skuld_py.calls.payloads import AS_IT_IS, BY_ANNOTATION, call, decode_call, function_of
+from skuld_py.calls.payloads import AS_IT_IS, BY_ANNOTATION, Call, call, decode_call, function_of
 from skuld_py.errors import Refused
 from skuld_py.testing import MemoryClient
 
@@ -169,7 +169,7 @@ def test_models_are_known_without_importing_their_library() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"hello", b"\x94", b"\x94\x01", b"\x94\x03\xa1f", b"\x94\x01\xa1\n",
-                                     b"\x94\xc3\xa1f\x90\x80", b"\x94\x01\xdb\xff\xff\xff\xff", b"\x95\x01\xa1f"])
+                                     b"\x94\xc3\xa1f\x90\x80", b"\x94\x01\xdb\xff\xff\xff\xff", b"\x96\x01\xa1f"])
 def test_what_is_no_call_names_no_function(payload: bytes) -> None:
     assert function_of(payload) is None
 
@@ -177,6 +177,17 @@ def test_what_is_no_call_names_no_function(payload: bytes) -> None:
 def test_the_name_is_read_without_what_follows() -> None:
     assert function_of(call("shop:add", "x" * 1_000_000)) == "shop:add"
     assert function_of(call("ü" * 200, 1)) == "ü" * 200
+
+
+def test_a_segment_says_its_root_behind_the_call() -> None:
+    root = bytes(range(20)) + b"files"
+    payload = msgpack.packb([1, "shop:add", [1], {}, root])
+
+    assert decode_call(payload) == Call("shop:add", [1], {}, root=root)
+    assert function_of(payload) == "shop:add"
+    for other in (b"", root[:20], root + b"x" * 60, "a" * 25, None):
+        with pytest.raises(Refused, match="its root is no id with the name of an input"):
+            decode_call(msgpack.packb([1, "shop:add", [1], {}, other]))
 
 
 @skuld_py.task(queue="days")
