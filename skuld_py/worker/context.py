@@ -76,6 +76,8 @@ class TaskContext:
         self._results_of = results_of
         self.inherit: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
         """Makes a function one that runs as this task in another thread; the engine knows how."""
+        self.workflows: Any = None
+        """Of a task that a workflow has for itself: the worker's part of workflows, a ``flow.Flow``."""
         self._spawned: list[Future[Any]] = []
         self._task: Task | None = None
         self._lost: str | None = None

@@ -115,6 +115,10 @@ class Decorator(Protocol):
 
 
 _functions: dict[str, Callable[..., Any]] = {}
+OWN = {f"{PREFIX}{name}": f"skuld_py.worker.workflows.{module}" for name, module in (
+    ("keep", "keeping"), ("feed", "feeding"), ("seal", "sealing"), ("gather", "gathering"),
+    ("gather_frame", "gathering"))}
+"""Functions of workflows' own tasks, and their modules."""
 
 
 @overload
@@ -152,9 +156,12 @@ def task(function: Callable[..., Any] | None = None, /, *, name: str | None = No
 
 
 def lookup(name: str) -> Callable[..., Any]:
-    """The function registered under a name. Those of the kinds of tasks are registered when first looked up."""
+    """The function registered under a name. Those of the kinds of tasks, and of workflows, are registered when
+    first looked up."""
     if name in KINDS and name not in _functions:
         import_module(f"skuld_py.worker.kinds.{name.removeprefix(PREFIX)}")
+    if name in OWN and name not in _functions:
+        import_module(OWN[name])
     function = _functions.get(name)
     if function is None:
         known = ", ".join(sorted(_functions)) or "none"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol
@@ -38,6 +38,7 @@ from skuld_py.worker.event_loop import Course, EventLoop
 from skuld_py.worker.lease import Key
 from skuld_py.worker.middleware import Middleware, middleware_added, surround
 from skuld_py.worker.tracing import spanned
+from skuld_py.workflow.segments import Emission
 
 CALL_CHARS = 80
 NEVER_S = float("inf")
@@ -102,6 +103,17 @@ class Company(Protocol):
     def join(self, timeout_s: float) -> bool: ...
 
 
+class Flow(Protocol):
+    """What a workflow has around the functions of its steps. Both are called where the function is, with runs of
+    one step."""
+
+    def begin(self, runs: Sequence[Run]) -> Mapping[Key, Ending]:
+        """These are about to run; how those ended that must not."""
+
+    def end(self, ended: Sequence[tuple[Run, Ending]]) -> Sequence[tuple[Run, Ending]]:
+        """These have ended: what becomes of them by the workflow's conditions."""
+
+
 class Lot(Enum):
     """What is written of a run that is stopped: nothing, that its claim is given back, or that it failed."""
 
@@ -122,7 +134,8 @@ class Run:
     """A claim, its context, and where its function runs."""
 
     def __init__(self, assignment: Assignment, context: TaskContext, engine: Engine, loop: EventLoop,
-                 on_end: Callable[[Run, Ending], None], on_limit: Callable[[Key, float], None]) -> None:
+                 on_end: Callable[[Run, Ending], None], on_limit: Callable[[Key, float], None],
+                 flow: Flow | None = None) -> None:
         self.assignment = assignment
         self.claim = assignment.claim
         self.context = context
@@ -137,6 +150,12 @@ class Run:
         """How many engines died under it, see ``blame``; None until that is known. Without Spark none could."""
         self.limit_at = NEVER_S
         """By the steady clock, when it has run for too long."""
+        self.flow = flow
+        """What is around its function, of a segment of a workflow."""
+        self.emitted: Emission | None = None
+        """What a segment emits once its completion is written."""
+        self.is_alone = assignment.claim.is_first
+        """Whether no other claim of its task can complete it while this one is held."""
         self._engine = engine
         self._loop = loop
         self._on_end = on_end
@@ -257,6 +276,12 @@ class Run:
 
     def ending(self) -> Ending:
         """Call the function here, and say how it ended."""
+        if self.flow is None:
+            return self._ending()
+        early = self.flow.begin([self])
+        return early[self.key] if early else self.flow.end([(self, self._ending())])[0][1]
+
+    def _ending(self) -> Ending:
         work = self.assignment.work
         if isinstance(work, Work):
             work = work.made()
@@ -280,25 +305,34 @@ class Run:
         return ended_with(value)
 
     async def _await(self, work: Work) -> None:
+        if self.flow is None:
+            self._on_end(self, await self._awaited(work))
+            return
         import asyncio
 
-        ending: Ending
+        early = await asyncio.to_thread(self.flow.begin, [self])
+        ending = early[self.key] if early else await self._awaited(work)
+        if not early:
+            ending = (await asyncio.to_thread(self.flow.end, [(self, ending)]))[0][1]
+        self._on_end(self, ending)
+
+    async def _awaited(self, work: Work) -> Ending:
+        import asyncio
+
         made = work.made()
         if isinstance(made, Refused):
-            self._on_end(self, refused(made))
-            return
+            return refused(made)
         try:
             value = await _body(made)(None, self.context, *made.call.args, **made.call.kwargs)
             if not self.context.is_joined:
                 await asyncio.to_thread(self.context.join)
             if self.context.outputs.every:
                 value = await asyncio.to_thread(self.context.outputs.sealed, value)
-            ending = ended_with(value)
+            return ended_with(value)
         except (asyncio.CancelledError, ClaimLost) as error:
-            ending = Stopped() if self.fate is not None else ended_by(error, work.traits)
+            return Stopped() if self.fate is not None else ended_by(error, work.traits)
         except BaseException as error:
-            ending = ended_by(error, work.traits)
-        self._on_end(self, ending)
+            return ended_by(error, work.traits)
 
 
 def body_of(work: Work, middleware: Sequence[Middleware]) -> Callable[..., Any]:

@@ -59,6 +59,7 @@ from skuld_py.worker.seats import reporter
 from skuld_py.worker.shares import tags_of, weights_of
 from skuld_py.worker.signals import signals_heard
 from skuld_py.worker.vitals import overran
+from skuld_py.worker.workflows.cluster import flow_of
 
 SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
 LOOK_S = 1.0
@@ -94,10 +95,8 @@ class Worker:
         self._loop = EventLoop()
         self._ahead = Ahead(slots)
         self._desk = Desk(engine, lease_s, partial(self._post, self._on_outcome))
-        self._claimed_ahead, self._has_room = 0, False
-        self._is_claiming = True
+        self._claimed_ahead, self._signals, self._has_room, self._is_claiming = 0, 0, False, True
         self._stop_at: float | None = None
-        self._signals = 0
         self.counts = Counts()
         self._failure: str | None = None
         self._spark = ""
@@ -106,7 +105,8 @@ class Worker:
                                 on_known=partial(self._post, self._on_known),
                                 on_error=partial(self._post, self._on_claim_error),
                                 on_end=partial(self._post, self._on_claimer_end))
-        self._scribe = Scribe(writing, partial(self._post, self._on_done))
+        self._flow = flow_of(self._reading)
+        self._scribe = Scribe(writing, self._flow.written(partial(self._post, self._on_done)))
         self._publisher = Publisher(self._reading)
         self._renewer = Renewer(list(nodes), lease_s, renewer_log, stall_s=stall_s,
                                 on_lost=partial(self._post, self._on_lost),
@@ -212,6 +212,7 @@ class Worker:
         self._write_releases(held, "the worker stops")
         if not self._scribe.close(STOP_S):
             self._report(f"{self._scribe.held} claims are not given back; their leases end by themselves")
+        self._flow.close(STOP_S)
         self._loop.close()
         self._renewer.close()
         self._reading.close()
@@ -242,7 +243,7 @@ class Worker:
         context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get,
                               self._reading.results_of, headers=claim.headers)
         return Run(assignment, context, self._engine, self._loop, partial(self._post, self._on_end),
-                   self._renewer.limit)
+                   self._renewer.limit, self._flow.of(claim))
 
     def _on_known(self, made: list[Assignment], tasks: dict[bytes, Task]) -> None:
         """What tasks just claimed went through before."""

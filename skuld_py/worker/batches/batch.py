@@ -123,8 +123,7 @@ class Batch:
         while not self._stopped.is_set() and (group := halving.take()):
             began = time.monotonic()
             try:
-                done = self._engine.call_many(self.name, self.order, [_item(run) for run in group])
-                outcome = _outcome(group, done, time.monotonic() - began)
+                outcome = self._outcome(group, began)
             except BaseException as error:
                 words = said(error)  # while the JVM is there to be asked
                 if self._stopped.is_set() or not self._engine.is_alive():
@@ -139,6 +138,19 @@ class Batch:
         else:
             last = [(run, Stopped()) for run in halving.left]
         self._on_outcome(self, Outcome(last, is_over=True))
+
+
+    def _outcome(self, group: Sequence[Run], began: float) -> Outcome:
+        """Run these as one job."""
+        flow = group[0].flow
+        early = {} if flow is None else flow.begin(group)
+        going = [run for run in group if run.key not in early] if early else group
+        done = self._engine.call_many(self.name, self.order, [_item(run) for run in going]) if going else ()
+        outcome = _outcome(going, done, time.monotonic() - began)
+        if flow is None:
+            return outcome
+        refused = [(run, early[run.key]) for run in group if run.key in early]
+        return attrs.evolve(outcome, ended=[*flow.end(outcome.ended), *refused])
 
 
 def _word(ending: Ending) -> str:

@@ -64,6 +64,11 @@ def _reason_against(kind: str) -> str:
     return ""
 
 
+def apps_allowed() -> tuple[str, ...]:
+    """The worker's modules."""
+    return _now[-1].apps
+
+
 @contextlib.contextmanager
 def allowing(what: Allowed) -> Iterator[None]:
     """Within the block this is allowed."""

@@ -1,0 +1,336 @@
+"""What a worker does around the functions of workflows' steps: before them the lifecycles, behind them the routing
+of what they returned, and once that is written, the emitting.
+
+    claimed -> begin: does the workflow live? may the step start? lifecycles
+            -> the function, as that of any task
+            -> end: lifecycles, conditions; the result becomes the emission
+            -> the completion is written, as that of any task
+            -> written: the children are enqueued, the ack is sent (``emitting``)
+
+All that is asked of the cluster is asked for a batch: whether its workflow lives, and what those of its tasks went
+through that were claimed before. A run without a batch is a batch of one.
+
+Invariants:
+
+* A segment of a workflow that has ended is not completed: it is dead, and says so.
+* What a function returned is not lost by a cluster that does not answer: asking goes on until the claim is lost.
+* Whatever conditions and lifecycles raise is an error of the segment, as if its function had raised it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import attrs
+
+from skuld_py.calls.payloads import decode_call
+from skuld_py.calls.results import Carrying, Stored, decode_outputs, decode_result, encode_result
+from skuld_py.client.claims import Claim
+from skuld_py.errors import Refused, SkuldError
+from skuld_py.model.ids import ID_BYTES, TaskId
+from skuld_py.model.task import Task
+from skuld_py.worker.assignment import Work
+from skuld_py.worker.context import ClaimLost
+from skuld_py.worker.directives import Dead, Snooze
+from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, failed
+from skuld_py.worker.lease import Key
+from skuld_py.worker.outcome import error_of, said
+from skuld_py.worker.run import Run
+from skuld_py.worker.scribe import is_passing
+from skuld_py.worker.workflows.children import Completed, Nursery, packed
+from skuld_py.worker.workflows.emitting import AGAIN_S, PATIENCE_S, Emitter, Enqueueing, Written
+from skuld_py.worker.workflows.lifecycles import AGAIN_MS, Lifecycles
+from skuld_py.worker.workflows.plans import Known, Plans
+from skuld_py.workflow.definition.definition import Definition, Moment, Policy
+from skuld_py.workflow.definition.entries import Kind
+from skuld_py.workflow.definition.names import RESERVED_STEPS, step_of
+from skuld_py.workflow.routing.hooks import judged
+from skuld_py.workflow.routing.passage import WORDS_CHARS_MAX, Failure, Outcome, Resolve, Routed, Verdict
+from skuld_py.workflow.routing.routes import Router
+from skuld_py.workflow.segments import Emission, is_sole
+
+REASON_CHARS_MAX = 250
+FINAL = ("workflow_ended", "unknown_step", "bad_segment", "bad_call", "bad_plan", "bad_workflow",
+         "emission_too_large", "too_many_emitted", "bad_arguments")
+"""What no other attempt would cure."""
+ENDED = ("released", "failed", "snoozed")
+
+T = TypeVar("T")
+OnDone = Callable[[list[Run], str], None]
+
+
+class Cluster(Known, Enqueueing, Protocol):
+    """Who knows workflows and stores tasks: a client."""
+
+    def kill_workflow(self, workflow: str, reason: str) -> Any:
+        """Let nothing more of it run."""
+
+    def get_many(self, ids: Sequence[bytes | str]) -> list[Task]:
+        """Those that exist."""
+
+
+class _Step:
+    """One step of a workflow, in this worker."""
+
+    def __init__(self, definition: Definition, name: str, resolve: Resolve) -> None:
+        if name not in definition.entries:
+            raise Refused("unknown_step", f"step: {definition.id} has no step {name}", workflow=definition.id)
+        self.definition = definition
+        self.name = name
+        self.entry = definition.entries[name]
+        self.nursery = Nursery(definition)
+        self.lifecycles = Lifecycles(definition, name, resolve)
+        self.is_leaf = not definition.children[name]
+        self.router = Router(definition, name, resolve)
+        self.resolve = resolve
+
+
+class Flow:
+    """Of one worker; from any thread."""
+
+    def __init__(self, cluster: Cluster, resolve: Resolve) -> None:
+        self._cluster = cluster
+        self._resolve = resolve
+        self._plans = Plans(cluster)
+        self._steps: dict[tuple[str, str], _Step] = {}
+        self._lock = threading.Lock()
+        self._emitter = Emitter(cluster)
+
+    @property
+    def cluster(self) -> Cluster:
+        """For a workflow's own tasks."""
+        return self._cluster
+
+    def plan(self, workflow: str) -> Definition:
+        """The definition of a workflow that lives."""
+        return self._plans.live(workflow)
+
+    def of(self, claim: Claim) -> Flow | None:
+        """What is around the function that this claim is for: nothing, unless its queue is a workflow's."""
+        return None if step_of(claim.queue) is None else self
+
+    def settle(self, timeout_s: float = PATIENCE_S) -> bool:
+        """Wait until what was written is enqueued; whether it is in time."""
+        return self._emitter.settle(timeout_s)
+
+    def close(self, timeout_s: float) -> None:
+        """Enqueue what is left, and stop the steps."""
+        self._emitter.close(timeout_s)
+        for step in self._steps.values():
+            with contextlib.suppress(Exception):
+                step.lifecycles.stop()
+
+    # -- before ------------------------------------------------------------------------------------
+
+    def begin(self, runs: Sequence[Run]) -> Mapping[Key, Ending]:
+        """These, of one step, are about to run; how those ended that must not."""
+        if _is_own(runs[0]):
+            for run in runs:
+                run.context.workflows = self
+            return {}
+        try:
+            step = self._asked(runs, lambda: self._step(runs[0].claim.queue))
+            if not step.lifecycles.start():
+                return {run.key: Snoozed(AGAIN_MS) for run in runs}
+            step.lifecycles.call(Moment.BEFORE_BATCH, segments=len(runs))
+        except ClaimLost:
+            raise
+        except BaseException as error:
+            return {run.key: _ended(error) for run in runs}
+        ended: dict[Key, Ending] = {}
+        for run in runs:
+            try:
+                root_of(run)
+                if step.lifecycles.has_tasks:
+                    step.lifecycles.call(Moment.BEFORE_TASK, **_said(run))
+            except ClaimLost:
+                raise
+            except BaseException as error:
+                ended[run.key] = _ended(error)
+        return ended
+
+    def _step(self, queue: str) -> _Step:
+        named = step_of(queue)
+        assert named is not None
+        definition = self._plans.live(named[0])
+        with self._lock:
+            known = self._steps.get(named)
+            if known is None or known.definition is not definition:
+                known = self._steps[named] = _Step(definition, named[1], self._resolve)
+            return known
+
+    def _asked(self, runs: Sequence[Run], ask: Callable[[], T]) -> T:
+        """The cluster's answer, however long it takes, while one of these claims is held."""
+        while True:
+            try:
+                return ask()
+            except SkuldError as error:
+                if not is_passing(error) or all(run.context.is_lost for run in runs):
+                    raise
+            time.sleep(AGAIN_S)
+
+    # -- behind ------------------------------------------------------------------------------------
+
+    def end(self, ended: Sequence[tuple[Run, Ending]]) -> Sequence[tuple[Run, Ending]]:
+        """These, of one step, have ended: what becomes of them by the workflow's conditions and policies."""
+        if not ended or _is_own(ended[0][0]):
+            return ended
+        runs = [run for run, _ in ended]
+        try:
+            step = self._asked(runs, lambda: self._step(runs[0].claim.queue))
+            pasts = self._pasts(runs)
+        except ClaimLost:
+            raise
+        except BaseException as error:
+            return [(run, _ended(error) if isinstance(ending, Returned | Failed) else ending)
+                    for run, ending in ended]
+        settled = [(run, self._end_one(step, run, ending, pasts)) for run, ending in ended]
+        try:
+            step.lifecycles.call(Moment.AFTER_BATCH, segments=len(runs))
+        except ClaimLost:
+            raise
+        except BaseException as error:
+            return [(run, _ended(error) if isinstance(ending, Returned) else ending) for run, ending in settled]
+        return settled
+
+    def _pasts(self, runs: Sequence[Run]) -> Mapping[bytes, Task]:
+        """The tasks of these that were claimed before."""
+        again = [run.claim.id for run in runs if not run.claim.is_first]
+        if not again:
+            return {}
+        pasts = {task.id: task for task in self._asked(runs, lambda: self._cluster.get_many(again))}
+        for run in runs:
+            if run.claim.id in pasts:
+                run.is_alone = _is_alone(pasts[run.claim.id], run.claim.token)
+        return pasts
+
+    def _end_one(self, step: _Step, run: Run, ending: Ending, pasts: Mapping[bytes, Task]) -> Ending:
+        if not isinstance(ending, Returned | Failed) or not getattr(ending, "is_engine_alive", True):
+            return ending
+        failure = _failure_of(ending) if isinstance(ending, Failed) else None
+        try:
+            if step.lifecycles.has_tasks:
+                error = None if failure is None else attrs.asdict(failure)
+                step.lifecycles.call(Moment.AFTER_TASK, error=error, **_said(run))
+            if step.is_leaf and failure is None:
+                run.emitted = Emission()
+                return ending
+            past = pasts.get(run.claim.id)
+            outcome = _outcome(step, run, ending, failure, 1 if past is None else past.attempts + 1)
+            return self._routed(step, run, ending, outcome, step.router.route(outcome))
+        except ClaimLost:
+            raise
+        except BaseException as error:
+            return _ended(error)
+
+    def _routed(self, step: _Step, run: Run, ending: Returned | Failed, outcome: Outcome,
+                routed: Routed) -> Ending:
+        if routed.verdict is Verdict.RETRY:
+            return failed("a condition of its workflow says that it is to be tried again")
+        if routed.verdict is Verdict.FAILED:
+            return self._judged(step, run, ending, attrs.evolve(outcome, failure=routed.failure))
+        outputs = decode_outputs(ending.result) if isinstance(ending, Returned) else ()
+        run.emitted = Emission(tuple((to, packed(value)) for to, value in routed.emitted))
+        stored = Stored(run.emitted.encode())
+        return Returned(encode_result(Carrying(stored, outputs)) if outputs else stored)
+
+    def _judged(self, step: _Step, run: Run, ending: Returned | Failed, outcome: Outcome) -> Ending:
+        """What becomes of a segment whose failure no condition took."""
+        judgement = judged(step.definition, step.name, outcome, step.resolve)
+        if judgement.policy is Policy.RESTART:
+            return Snoozed(AGAIN_MS)
+        if not isinstance(ending, Failed):
+            failure = outcome.failure or Failure("", "")
+            ending = failed(f"{failure.type}: {failure.message}")
+        if judgement.policy is Policy.KILL:
+            reason = judgement.reason[:REASON_CHARS_MAX]
+            self._asked([run], lambda: self._cluster.kill_workflow(step.definition.id, reason))
+            return attrs.evolve(ending, is_final=True)
+        return ending
+
+    # -- once it is written ------------------------------------------------------------------------
+
+    def written(self, on_done: OnDone) -> OnDone:
+        """What is told the ends of runs: the same, and what these emitted is enqueued."""
+        def done(runs: list[Run], what: str) -> None:
+            on_done(runs, what)
+            if what == "completed":
+                self._emit(runs)
+        return done
+
+    def _emit(self, runs: Sequence[Run]) -> None:
+        if written := [self._written(run) for run in runs if run.emitted is not None]:
+            self._emitter.emit(written)
+
+    def _written(self, run: Run) -> Written:
+        named = step_of(run.claim.queue)
+        assert named is not None and run.emitted is not None
+        claim, (root, source) = run.claim, root_of(run)
+        start_ms = claim.end_ms - round(claim.lease_s * 1000)
+        completed = Completed(claim.id, root, source, claim.token, start_ms, run.emitted)
+        return Written(completed, self._steps[named].nursery, named[0],
+                       is_sole(run.is_alone, claim.clock(), run.context.deadline))
+
+
+def _is_own(run: Run) -> bool:
+    """Whether a task is one that a workflow has for itself, and no segment."""
+    named = step_of(run.claim.queue)
+    return named is None or named[1] in RESERVED_STEPS or named[1].startswith("_")
+
+
+def _is_alone(task: Task, token: int) -> bool:
+    """Whether all earlier claims were ended by their holders, each of which says only one end of a claim: then
+    none of them completes the task. One that lapsed may have been completed where nobody heard of it yet."""
+    return all(claim.outcome in ENDED for claim in task.claims if claim.token < token)
+
+
+def root_of(run: Run) -> tuple[TaskId, str]:
+    """The root of a segment, and the input that made it."""
+    work = run.assignment.work
+    tag = (work.call if isinstance(work, Work) else decode_call(run.claim.payload)).root
+    if not tag:
+        raise Refused("bad_segment", f"payload: task {run.claim.id} in {run.claim.queue} says no root; segments"
+                      " are made by workflows alone, do not enqueue them")
+    return TaskId(tag[:ID_BYTES]), tag[ID_BYTES:].decode("utf-8", "replace")
+
+
+def _outcome(step: _Step, run: Run, ending: Returned | Failed, failure: Failure | None, attempt: int) -> Outcome:
+    work = run.assignment.work
+    given = work.call.args[0] if isinstance(work, Work) and work.call.args else None
+    if step.entry.batch and isinstance(given, list) and given:
+        given = given[0]
+    is_final = isinstance(ending, Failed) and ending.is_final
+    values: tuple[Any, ...] = ()
+    if isinstance(ending, Returned):
+        value = decode_result(ending.result)
+        values = (value,) if step.entry.kind is Kind.INPUT else _values_of(value)
+    return Outcome(given, values, failure, attempt, is_final or attempt >= step.entry.attempts)
+
+
+def _values_of(returned: Any) -> tuple[Any, ...]:
+    """What a function returned: nothing, a list of values, or one."""
+    if returned is None:
+        return ()
+    return tuple(returned) if isinstance(returned, list) else (returned,)
+
+
+def _said(run: Run) -> dict[str, Any]:
+    root, source = root_of(run)
+    return {"id": str(run.claim.id), "root": str(root), "input": source}
+
+
+def _failure_of(ending: Failed) -> Failure:
+    kind, _, message = ending.words.partition(": ")
+    return Failure(kind, message[:WORDS_CHARS_MAX])
+
+
+def _ended(error: BaseException) -> Ending:
+    """What conditions, lifecycles, or the lack of a workflow, make of a segment."""
+    if isinstance(error, Snooze):
+        return Snoozed(error.delay_ms)
+    is_final = isinstance(error, Dead) or (isinstance(error, Refused) and error.code in FINAL)
+    return Failed(said(error), error_of(error), is_final=is_final)

@@ -1,0 +1,101 @@
+"""Writing all values of an output as one dataset, once all of them are there.
+
+The values are what the output's segments returned: results, which outlive their claims and count once, however
+often a segment ran. They are read page by page, in the order of their ids, and written below the path through this
+task's own output, so they become visible together, when it is completed.
+
+Invariant: each segment of the output that was completed is written once, and nothing else.
+
+Price: the values are kept by the cluster until they are gathered. So a workflow must take less time than ended
+tasks are kept for. What is large belongs below ``context.output`` of the step's function.
+
+Rejected: an output for each segment, as functions may have: a thousand roots were a thousand directories. One for
+each batch of a worker: a batch's segments are completed one by one, and some of them again elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from skuld_py.calls.payloads import call, function_of
+from skuld_py.calls.results import jsonable
+from skuld_py.output.output import Output
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.directives import Dead
+from skuld_py.worker.registry import task
+from skuld_py.worker.workflows.children import KEEP
+from skuld_py.workflow.definition.entries import Target
+from skuld_py.workflow.definition.names import queue_of
+
+SEAL, GATHER, GATHER_FRAME = "skuld:seal", "skuld:gather", "skuld:gather_frame"
+PLAIN = ("json", "text")
+"""Formats that need no Spark."""
+PAGE = 500
+
+
+def gather_call(workflow: str, step: str, target: Target) -> bytes:
+    """The payload of the task that gathers a leaf's values."""
+    name = GATHER if target.format in PLAIN else GATHER_FRAME
+    return call(name, workflow, step, target.path, target.format)
+
+
+@task(name=GATHER)
+def gather(context: TaskContext, workflow: str, step: str, path: str, format: str) -> dict[str, int]:
+    """Write them as lines of JSON, or of text; how many."""
+    count = [0]
+    values = _counted(_values(context, workflow, step), count)
+    output = context.output(path)
+    if format == "json":
+        output.write_json("part.json", map(jsonable, values))
+    else:
+        _write_text(output, values)
+    return {"segments": count[0]}
+
+
+@task(name=GATHER_FRAME)
+def gather_frame(spark: Any, context: TaskContext, workflow: str, step: str, path: str, format: str
+                 ) -> dict[str, int]:
+    """Write them as a DataFrame, whose columns are the keys of the values."""
+    lines = [json.dumps(jsonable(value), ensure_ascii=False) for value in _values(context, workflow, step)]
+    frame = spark.read.json(spark.sparkContext.parallelize(lines))
+    context.output(path).write(frame, format)
+    return {"segments": len(lines)}
+
+
+def _write_text(output: Output, values: Iterator[Any]) -> None:
+    with output.open("part.txt") as file:
+        for value in values:
+            file.write(f"{value}\n".encode())
+
+
+def _values(context: TaskContext, workflow: str, step: str) -> Iterator[Any]:
+    """What the segments of a leaf returned: of a function a list is many values, and nothing is none."""
+    if context.workflows is None:
+        raise Dead(f"{GATHER}: this task is not in a queue of a workflow; do not enqueue it by hand")
+    client = context.workflows.cluster.client
+    page: list[bytes] = []
+    for found in client.list(queue_of(workflow, step), states=("completed",)):
+        page.append(found.id)
+        if len(page) == PAGE:
+            yield from _read(context, page)
+            page = []
+    yield from _read(context, page)
+
+
+def _read(context: TaskContext, page: list[bytes]) -> Iterator[Any]:
+    context.check()
+    for found in context.workflows.cluster.client.get_many(page) if page else ():
+        if function_of(found.payload) == KEEP:
+            yield found.result
+        elif isinstance(found.result, list):
+            yield from found.result
+        elif found.result is not None:
+            yield found.result
+
+
+def _counted(values: Iterator[Any], count: list[int]) -> Iterator[Any]:
+    for value in values:
+        count[0] += 1
+        yield value

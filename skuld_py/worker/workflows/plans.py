@@ -1,0 +1,99 @@
+"""The definitions of workflows, as a worker knows them; and whether a workflow still lives.
+
+A definition is the payload of a workflow's plan task, which the log's row names together with the digest. It never
+changes, so it is read once. Whether the workflow lives is asked again when the answer is ``FRESH_S`` old: once for
+all segments that come meanwhile. So segments of a workflow that was killed are refused at most so much later.
+
+Invariant: a definition whose digest is not that of the row is used by nobody.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+
+from skuld_py.client.steady import steady_s
+from skuld_py.errors import Refused
+from skuld_py.model.task import Task
+from skuld_py.workflow.definition.definition import Definition
+
+FRESH_S = 2.0
+KEPT_MAX = 100
+"""Definitions; the one that was used the longest ago goes first."""
+LIVE = "live"
+
+
+@attrs.frozen
+class Standing:
+    """What the log says of a workflow: how it is, the id of its plan task, the digest of what that holds; why it
+    was killed."""
+
+    state: str
+    plan: str
+    digest: str
+    reason: str = ""
+
+
+class Known(Protocol):
+    """Who knows workflows and tasks: a client."""
+
+    def standing(self, workflow: str) -> Standing:
+        """``Refused`` as ``no_such_workflow`` for one that the log does not know."""
+
+    def get(self, id: bytes | str) -> Task:
+        """A task."""
+
+
+@attrs.define
+class _Kept:
+    standing: Standing
+    asked_s: float
+    definition: Definition | None = None
+
+
+class Plans:
+    """Of one worker; from any thread."""
+
+    def __init__(self, known: Known, clock: Callable[[], float] = steady_s) -> None:
+        self._known = known
+        self._clock = clock
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def live(self, workflow: str) -> Definition:
+        """Its definition; ``Refused`` as ``workflow_ended`` when it does not live any more."""
+        with self._lock:
+            kept = self._look(workflow)
+            if kept.standing.state != LIVE:
+                why = f": {kept.standing.reason}" if kept.standing.reason else ""
+                raise Refused("workflow_ended", f"workflow: {workflow} is {kept.standing.state}{why}",
+                              workflow=workflow)
+            if kept.definition is None:
+                kept.definition = self._read(workflow, kept.standing)
+            return kept.definition
+
+    def _look(self, workflow: str) -> _Kept:
+        now = self._clock()
+        kept = self._kept.get(workflow)
+        if kept is None or now >= kept.asked_s + FRESH_S:
+            standing = self._known.standing(workflow)
+            is_same = kept is not None and kept.standing.digest == standing.digest
+            kept = self._kept[workflow] = _Kept(standing, now, kept.definition if kept and is_same else None)
+        self._kept.move_to_end(workflow)
+        while len(self._kept) > KEPT_MAX:
+            self._kept.popitem(last=False)
+        return kept
+
+    def _read(self, workflow: str, standing: Standing) -> Definition:
+        from skuld_py.workflow.definition.reading import parse
+        from skuld_py.workflow.definition.writing import digest
+
+        text = self._known.get(standing.plan).payload.decode("utf-8", "replace")
+        if digest(text) != standing.digest:
+            raise Refused("bad_plan", f"workflow: what the plan task {standing.plan} of {workflow} holds is not"
+                          " what was submitted", workflow=workflow)
+        return parse(text)

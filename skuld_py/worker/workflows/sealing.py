@@ -1,0 +1,94 @@
+"""Sealing an output: when all inputs of a workflow are exhausted, each leaf is sealed, once.
+
+    client.enqueue("wf.ID.seal", seal_call(workflow, step), id=seal_id(...))
+
+A leaf with a path has its values gathered (``gathering``): by a task of its own, so that its completion decides
+what is visible before the coordination log says that the output is sealed. The seal's task waits for that task,
+sees to it that what it wrote is published, appends to the log, and completes. The last seal completes the
+workflow; then its plan task ends, too.
+
+Invariants:
+
+* Whatever a seal does it may do again: the ids of tasks follow from its own, and the log takes a seal once. So a
+  worker may end at any point of it.
+* When the log says that an output is sealed, what it wrote is where plain readers look.
+
+Rejected: the seal's own output. It would become visible with the seal's completion, which comes after the log's
+entry; and a log entry after the completion is one that a worker that ends in between never makes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skuld_py.calls.payloads import call
+from skuld_py.errors import Refused, SkuldError
+from skuld_py.model.ids import TaskId, time_of, to_text
+from skuld_py.model.task import Task
+from skuld_py.output.performing import Performer, asking, store_of
+from skuld_py.output.places import dataset
+from skuld_py.output.protocol import settle
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.directives import Dead, Snooze
+from skuld_py.worker.registry import task
+from skuld_py.worker.workflows.gathering import SEAL, gather_call
+from skuld_py.worker.workflows.plans import LIVE
+from skuld_py.workflow.definition.entries import Target
+from skuld_py.workflow.definition.names import PLAN, queue_of
+from skuld_py.workflow.segments import child_id
+
+LOOK_S = 0.2
+PLAN_LEASE_S = 60.0
+
+
+def seal_call(workflow: str, step: str) -> bytes:
+    """The payload of the task that seals this leaf."""
+    return call(SEAL, workflow, step)
+
+
+@task(name=SEAL)
+def seal(context: TaskContext, workflow: str, step: str) -> dict[str, Any]:
+    """Seal a leaf. ``segments``: how many values were gathered."""
+    flow = context.workflows
+    if flow is None:
+        raise Dead(f"{SEAL}: this task is not in a queue of a workflow; do not enqueue it by hand")
+    made: dict[str, Any] = {}
+    if flow.cluster.standing(workflow).state == LIVE:
+        target = flow.plan(workflow).entries[step].target
+        if target is not None:
+            made = _gathered(context, workflow, step, target)
+        context.check()
+        flow.cluster.seal_output(workflow, step)
+    end_plan(flow.cluster, workflow)
+    return made
+
+
+def _gathered(context: TaskContext, workflow: str, step: str, target: Target) -> dict[str, Any]:
+    """What the task gave that gathers the leaf's values; ``Snooze`` until it is over."""
+    client = context.workflows.cluster.client
+    gatherer = child_id(context.id, 0, time_of(context.id), 0)
+    found: list[Task] = client.get_many([gatherer])
+    if not found:
+        client.enqueue_many(context.queue, [gather_call(workflow, step, target)], ids=[gatherer])
+    elif found[0].is_completed:
+        base = dataset(target.path)
+        if not Performer(store_of(base), base, asking(client)).perform(settle(to_text(gatherer))):
+            raise Refused("not_published", f"output: what task {TaskId(gatherer)} gathered below {base} cannot be"
+                          " published yet")
+        return dict(found[0].result)
+    elif found[0].state in ("dead", "cancelled"):
+        raise Dead(f"step {step}: its values could not be gathered, see task {TaskId(gatherer)}; when that is"
+                   " mended, retry it, and then this one")
+    raise Snooze(LOOK_S)
+
+
+def end_plan(cluster: Any, workflow: str) -> None:
+    """Complete the plan task of a workflow that has ended: nobody needs its definition any more."""
+    standing = cluster.standing(workflow)
+    if standing.state == LIVE:
+        return
+    try:
+        for claim in cluster.client.claim(queue_of(workflow, PLAN), n=1, lease_s=PLAN_LEASE_S):
+            cluster.client.complete_many([claim], [{"workflow": workflow, "state": standing.state}])
+    except SkuldError:
+        return  # it is kept for a while longer, which harms nobody

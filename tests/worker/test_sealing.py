@@ -1,0 +1,134 @@
+"""What seals do: an output's values are written once, then the log is told, then the plan task ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import skuld_py
+from skuld_py.errors import Uncertain
+from skuld_py.testing import MemoryClient
+from skuld_py.worker.endings import Failed, Returned
+from skuld_py.worker.workflows.sealing import seal_call
+from skuld_py.workflow.segments import seal_id
+from worker.flows import Home
+
+
+@skuld_py.task(name="seals.twice")
+def twice(value: Any) -> list[Any]:
+    return [value, value]
+
+
+def home(place: Path, format: str = "json") -> Home:
+    at = Home({"id": "sums", "edges": [["numbers", "kept"], ["numbers", "leaf"], ["numbers", "made"]], "catalog": {
+        "numbers": {"kind": "input", "function": "seals.numbers"},
+        "kept": {"kind": "output", "path": str(place / "kept"), "format": format},
+        "made": {"kind": "output", "path": str(place / "made"), "format": format, "function": "seals.twice"},
+        "leaf": {"kind": "function", "function": "seals.twice"}}})
+    at.draw(*range(3), [7, 8])
+    for step in ("numbers", *at.definition.leaves):
+        at.work(step)
+    return at
+
+
+def sealed(at: Home, step: str) -> bytes:
+    """The id of the task that seals a leaf."""
+    id = seal_id("sums", step, at.client.cluster.wall_ms())
+    at.client.enqueue_many(at.queue("seal"), [seal_call("sums", step)], ids=[id])
+    return id
+
+
+def until_over(at: Home) -> list[Any]:
+    """Run what waits for sealing until nothing does."""
+    endings: list[Any] = []
+    for _ in range(10):
+        endings += at.work("seal")
+        at.client.advance(1)
+    return endings
+
+
+def rows(place: Path) -> list[str]:
+    return [line for file in sorted(place.glob("task=*/part*")) for line in file.read_text().splitlines()]
+
+
+def test_an_outputs_values_are_written_once_as_one_dataset(tmp_path: Path) -> None:
+    at = home(tmp_path)
+    for step in ("kept", "made"):
+        sealed(at, step)
+    until_over(at)
+
+    assert sorted(rows(tmp_path / "kept")) == ["0", "1", "2", "[7, 8]"]
+    assert sorted(rows(tmp_path / "made")) == ["0", "0", "1", "1", "2", "2", "[7, 8]", "[7, 8]"]
+    assert len([*(tmp_path / "kept").glob("task=*")]) == 1
+    assert at.sealed == ["kept", "made"]
+
+
+def test_the_log_is_told_when_the_values_stand_where_readers_look(tmp_path: Path) -> None:
+    at = home(tmp_path)
+    sealed(at, "kept")
+    seen: list[int] = []
+    at.on_seal = lambda step: seen.append(len(rows(tmp_path / "kept")))
+    until_over(at)
+    assert seen == [4]
+
+
+def test_a_leaf_without_a_path_is_only_sealed(tmp_path: Path) -> None:
+    at = home(tmp_path)
+    sealed(at, "leaf")
+    ending, = at.work("seal")
+    assert isinstance(ending, Returned) and at.sealed == ["leaf"]
+
+
+def test_the_last_seal_ends_the_plan_task(tmp_path: Path) -> None:
+    at = home(tmp_path)
+    plan = at.standings["sums"].plan
+    for step in at.definition.leaves:
+        assert at.client.get(plan).state == "waiting"
+        sealed(at, step)
+        until_over(at)
+    assert at.client.get(plan).state == "completed"
+
+
+def test_a_seal_that_is_done_again_writes_nothing_again(tmp_path: Path) -> None:
+    at = home(tmp_path)
+    sealed(at, "kept")
+    at.work("seal")
+    at.work("seal")
+    at.client.advance(1)
+    run, = at.claimed("seal")
+    assert isinstance(run.ending(), Returned) and at.sealed == ["kept"]
+
+    at.client.advance(3_600)
+    until_over(at)
+
+    assert at.sealed == ["kept", "kept"] and len(rows(tmp_path / "kept")) == 4
+    assert {task.state for task in at.client.list(at.queue("seal"))} == {"completed"}
+
+
+def test_a_worker_that_ends_before_the_log_is_told_leaves_all_to_the_next_claim(tmp_path: Path) -> None:
+    at = home(tmp_path)
+    sealed(at, "kept")
+    troubles = [Uncertain("deadline", "no answer")]
+
+    def fail(step: str) -> None:
+        if troubles:
+            raise troubles.pop()
+
+    at.on_seal = fail
+    endings = until_over(at)
+    assert [type(ending) for ending in endings].count(Failed) == 1
+    assert at.sealed == ["kept"] and len(rows(tmp_path / "kept")) == 4
+
+
+def test_text_is_a_line_for_each_value(tmp_path: Path) -> None:
+    at = home(tmp_path, "text")
+    sealed(at, "kept")
+    until_over(at)
+    assert sorted(rows(tmp_path / "kept")) == ["0", "1", "2", "[7, 8]"]
+
+
+def test_a_seal_outside_of_a_workflow_is_refused() -> None:
+    client = MemoryClient()
+    client.enqueue("own", seal_call("sums", "kept"))
+    ran, = client.run_until_empty("own", raises=False)
+    assert ran.is_final and "do not enqueue it by hand" in str(ran.error)
