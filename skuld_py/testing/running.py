@@ -3,7 +3,7 @@
 Each waiting task is claimed, the function it names is called as a worker calls it: with what it names of session
 and ``TaskContext``, inside the worker's middleware, an async one in an event loop of its own. The outcome is
 written as a worker writes it: its log, then the completion with the result. What tasks enqueue while they run is
-run too. Nobody watches the time: ``timeout_s`` ends nothing here.
+run too. Nobody watches the time: ``timeout_s`` ends nothing here. Segments of workflows emit what they return.
 
 A task that fails, or raises ``Snooze``, is run once: its claim is ended so when the run is over. Its retry
 policy, or the delay, then says when it waits again; a test lets that time pass with ``advance``. Spark is
@@ -28,9 +28,11 @@ from skuld_py.worker.context import TaskContext
 from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, ended_by, ended_with, refused
 from skuld_py.worker.middleware import Middleware, middleware_added
 from skuld_py.worker.run import body_of
+from skuld_py.workflow.definition.names import QUEUES
 
 if TYPE_CHECKING:
     from skuld_py.testing.memory import MemoryClient
+    from skuld_py.testing.segments import Segments
 
 Middlewares = Sequence[Middleware]
 LEASE_S = 3_600.0
@@ -59,9 +61,10 @@ def run_until_empty(client: MemoryClient, queues: Sequence[str], spark: Any, mid
     around = middleware_added() if middleware is None else middleware
     ran: list[Ran] = []
     ended: list[tuple[Claim, Failed | Snoozed]] = []
+    segments = _segments(client, queues)
     try:
         while claim := _next(client, queues):
-            each, ending = _run(client, claim, spark, around)
+            each, ending = _run(client, claim, spark, around, segments)
             ran.append(each)
             if isinstance(ending, Failed | Snoozed):
                 ended.append((claim, ending))
@@ -85,11 +88,14 @@ def _next(client: MemoryClient, queues: Sequence[str]) -> Claim | None:
     return next((claim for claim in claims if claim is not None), None)
 
 
-def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares) -> tuple[Ran, Ending]:
+def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares,
+         segments: Segments | None) -> tuple[Ran, Ending]:
     context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, client.get, client.results_of,
                           claim.clock, claim.headers)
     ran = Ran(claim.id, claim.queue, "", priority=claim.priority)
-    work = assigned(claim).work
+    assignment = assigned(claim)
+    work = assignment.work
+    segment = None if segments is None else segments.run_of(claim, assignment, context)
     if isinstance(work, Work):
         ran = attrs.evolve(ran, name=work.call.name, args=work.call.args, kwargs=work.call.kwargs)
         work = work.made()
@@ -97,6 +103,8 @@ def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares
         _write(client, claim, context)
         return attrs.evolve(ran, error=work, is_final=True), refused(work)
     ending: Ending
+    if segments is not None and segment is not None and (early := segments.begin(segment)) is not None:
+        return attrs.evolve(ran, error=_error_of(early), is_final=_is_final(early)), early
     try:
         value = _called(work, context, spark, middleware)
         carried = context.outputs.sealed(value)
@@ -112,10 +120,33 @@ def _run(client: MemoryClient, claim: Claim, spark: Any, middleware: Middlewares
         ran = attrs.evolve(ran, value=value) if isinstance(ending, Returned) else attrs.evolve(
             ran, error=Refused("bad_result", ending.words))
     _write(client, claim, context)
+    if segments is not None and segment is not None:
+        ending = segments.end(segment, ending)
+        ran = attrs.evolve(ran, error=(ran.error or _error_of(ending)) if isinstance(ending, Failed) else None)
     if isinstance(ending, Returned):
         client.complete(claim, ending.result)
         publish_now(str(claim.id), context.outputs, client)
-    return attrs.evolve(ran, is_final=isinstance(ending, Failed) and ending.is_final), ending
+        if segments is not None and segment is not None:
+            segments.completed(segment)
+    return attrs.evolve(ran, is_final=_is_final(ending)), ending
+
+
+def _segments(client: MemoryClient, queues: Sequence[str]) -> Segments | None:
+    """For those who test a workflow."""
+    if not any(queue.startswith(QUEUES) for queue in queues):
+        return None
+    from skuld_py.testing.segments import Segments
+
+    return Segments(client)
+
+
+def _is_final(ending: Ending) -> bool:
+    return isinstance(ending, Failed) and ending.is_final
+
+
+def _error_of(ending: Ending) -> Refused | None:
+    """What a workflow makes of a segment, as an error."""
+    return Refused("failed", ending.words) if isinstance(ending, Failed) else None
 
 
 def _called(work: Work, context: TaskContext, spark: Any, middleware: Middlewares) -> Any:
