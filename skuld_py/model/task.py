@@ -25,7 +25,7 @@ from skuld_py.model.history import (
 )
 from skuld_py.model.ids import TaskId, time_of
 from skuld_py.model.notes import MET, unmet
-from skuld_py.model.outcomes import ERROR_SEQ, LOG_SEQS, result_of
+from skuld_py.model.outcomes import ERROR_SEQ, LOG_SEQS, RESULT_SEQ, result_of
 from skuld_py.model.state import State, due_of, state_of
 
 ENDINGS = {0: "", RELEASED: "released", SNOOZED: "snoozed", FAILED: "failed"}
@@ -64,6 +64,8 @@ class ClaimView:
     until_ms: int | None = None
     error: bytes | None = None
     left_out: int = 0
+    result: bytes | None = attrs.field(default=None, eq=False, repr=False)
+    """What is stored of what it completed the task with, though another completion may stand."""
 
     @property
     def is_cut(self) -> bool:
@@ -142,7 +144,7 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
         ClaimView(token, claim.holder, claim.start_ms, claim.end.value, bool(claim.kind),
                   done_ms if done_token == token else None, logs.get(token, ()),
                   "completed" if done_token == token else ENDINGS[claim.kind], claim.until_ms or None,
-                  outcomes.get((token, ERROR_SEQ)), aside.cuts.get(token, 0))
+                  outcomes.get((token, ERROR_SEQ)), aside.cuts.get(token, 0), outcomes.get((token, RESULT_SEQ)))
         for token, claim in sorted(history.claims.entries.items()))
     errors = [claim.error for claim in claims if claim.error is not None]
     missing = unmet(len(body.deps), header.policy, [entry.seq for entry in entries if entry.token == MET])

@@ -78,6 +78,8 @@ class TaskContext:
         """Makes a function one that runs as this task in another thread; the engine knows how."""
         self.workflows: Any = None
         """Of a task that a workflow has for itself: the worker's part of workflows, a ``flow.Flow``."""
+        self.claim: Any = None
+        """Of such a task: its claim, by which a feeder writes its checkpoint itself."""
         self._spawned: list[Future[Any]] = []
         self._task: Task | None = None
         self._lost: str | None = None

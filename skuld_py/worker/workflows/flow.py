@@ -105,6 +105,11 @@ class Flow:
         """For a workflow's own tasks."""
         return self._cluster
 
+    @property
+    def resolve(self) -> Resolve:
+        """Gives the functions that definitions name."""
+        return self._resolve
+
     def plan(self, workflow: str) -> Definition:
         """The definition of a workflow that lives."""
         return self._plans.live(workflow)
@@ -130,7 +135,7 @@ class Flow:
         """These, of one step, are about to run; how those ended that must not."""
         if _is_own(runs[0]):
             for run in runs:
-                run.context.workflows = self
+                run.context.workflows, run.context.claim = self, run.claim
             return {}
         try:
             step = self._asked(runs, lambda: self._step(runs[0].claim.queue))

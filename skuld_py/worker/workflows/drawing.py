@@ -1,0 +1,171 @@
+"""What an input draws from, as its feeder asks: some values from where it goes on, and some of them once more.
+
+    source.draw(cursor, 500)          # a ``Haul``: values, where they begin, and the cursor for the next
+    source.again(part, offset, 500)   # the same values, after the feeder was claimed anew
+
+A source that gives other values for an offset than before is found out: their ids are taken by other content.
+
+Invariant: a haul is of one part, and no larger than ``HAUL_BYTES``, but for a single value.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+import attrs
+
+from skuld_py.errors import Refused
+from skuld_py.worker.workflows.children import packed
+from skuld_py.workflow.acking.checkpoint import CURSOR_BYTES_MAX, PARTS_MAX
+from skuld_py.workflow.definition.entries import Entry
+from skuld_py.workflow.definition.sources import Files, Offsets, OffsetsAdapter, Values
+
+HAUL_BYTES = 16 << 20
+Found = Callable[[str], Callable[..., Any]]
+
+
+@attrs.frozen
+class Haul:
+    """Values, packed, from an offset of a part on; where the source goes on; whether that was all, for ever."""
+
+    values: Sequence[bytes]
+    part: int
+    offset: int
+    cursor: bytes
+    is_last: bool
+
+
+class Source(Protocol):
+    """Something with parts, and in each of them offsets that rise."""
+
+    def draw(self, cursor: bytes, most: int) -> Haul:
+        """At most so many values from where the cursor says, which is empty at first."""
+
+    def again(self, part: int, offset: int, count: int) -> Sequence[bytes]:
+        """These, which were drawn before."""
+
+    def settle(self, cursor: bytes, open_from: Mapping[int, int]) -> None:
+        """By what is durable, all is done but what is behind the cursor, or from these offsets of parts on."""
+
+
+class Sequential:
+    """What yields its values in one order, from the beginning. It goes on without beginning anew while it is asked
+    in order; to draw again what lies behind, it skips what is before."""
+
+    def __init__(self, begin: Callable[[], Iterator[Any]]) -> None:
+        self._begin = begin
+        self._values = begin()
+        self._at = 0
+        self._spare: list[bytes] = []
+
+    def draw(self, cursor: bytes, most: int) -> Haul:
+        offset = int.from_bytes(cursor, "big")
+        values, is_over = self._taken(offset, most)
+        return Haul(values, 0, offset, (offset + len(values)).to_bytes(8, "big"), is_over)
+
+    def again(self, part: int, offset: int, count: int) -> Sequence[bytes]:
+        return self._taken(offset, count, most_bytes=None)[0]
+
+    def settle(self, cursor: bytes, open_from: Mapping[int, int]) -> None:
+        """Nobody needs to know."""
+
+    def _taken(self, offset: int, most: int, most_bytes: int | None = HAUL_BYTES) -> tuple[list[bytes], bool]:
+        if offset != self._at:
+            self._values, self._spare, self._at = self._begin(), [], 0
+            self._at = sum(1 for _ in islice(self._values, offset))
+            if self._at < offset:
+                return [], True
+        values, size = list[bytes](), 0
+        while len(values) < most:
+            value = self._spare.pop() if self._spare else self._next()
+            if value is None:
+                return values, True
+            if values and most_bytes is not None and size + len(value) > most_bytes:
+                self._spare.append(value)
+                break
+            values.append(value)
+            size += len(value)
+            self._at += 1
+        return values, False
+
+    def _next(self) -> bytes | None:
+        for value in self._values:
+            return packed(value)
+        return None
+
+
+class Adapted:
+    """What an application's adapter reads, a part after the other in turn. The cursor is each part's offset, and
+    which of them came to its end: ``[turn, [offset, is_end], ...]``, as JSON."""
+
+    def __init__(self, adapter: OffsetsAdapter) -> None:
+        self._adapter = adapter
+        self._parts = list(adapter.partitions())
+        if not 0 < len(self._parts) <= min(PARTS_MAX, CURSOR_BYTES_MAX // 32):
+            raise Refused("bad_source", f"partitions: {len(self._parts)}; an input has 1 to"
+                          f" {CURSOR_BYTES_MAX // 32} of them", field="partitions")
+
+    def draw(self, cursor: bytes, most: int) -> Haul:
+        turn, rows = self._read(cursor)
+        order = [*range(turn, len(rows)), *range(turn)]
+        for part in order:
+            offset, is_end = rows[part]
+            if is_end:
+                continue
+            page = self._adapter.read(self._parts[part], offset, most)
+            rows[part] = [page.next_offset, page.is_end]
+            if page.values:
+                values = [packed(value) for value in page.values]
+                return Haul(values, part, offset, self._written((part + 1) % len(rows), rows), self._is_over(rows))
+        return Haul([], 0, 0, self._written(turn, rows), self._is_over(rows))
+
+    def again(self, part: int, offset: int, count: int) -> Sequence[bytes]:
+        values = list[bytes]()
+        while len(values) < count:
+            page = self._adapter.read(self._parts[part], offset, count - len(values))
+            values += map(packed, page.values)
+            if not page.values or page.is_end:
+                break
+            offset = page.next_offset
+        return values
+
+    def settle(self, cursor: bytes, open_from: Mapping[int, int]) -> None:
+        if cursor:
+            rows = self._read(cursor)[1]
+            self._adapter.commit({name: min(rows[part][0], open_from.get(part, rows[part][0]))
+                                  for part, name in enumerate(self._parts)})
+
+    def _read(self, cursor: bytes) -> tuple[int, list[list[Any]]]:
+        if not cursor:
+            return 0, [[self._adapter.begin(name), False] for name in self._parts]
+        turn, *rows = json.loads(cursor)
+        if len(rows) != len(self._parts):
+            raise Refused("bad_source", f"partitions: there were {len(rows)}, and are {len(self._parts)} now; they"
+                          " must stay the same while a workflow runs", field="partitions")
+        return turn, rows
+
+    @staticmethod
+    def _written(turn: int, rows: list[list[Any]]) -> bytes:
+        return json.dumps([turn, *rows], separators=(",", ":")).encode()
+
+    @staticmethod
+    def _is_over(rows: list[list[Any]]) -> bool:
+        return all(is_end for _, is_end in rows)
+
+
+def source_of(entry: Entry, found: Found) -> Source:
+    """What an input draws from; ``found`` gives functions by their names. ``Refused`` for what no worker can."""
+    match entry.source:
+        case Values(function):
+            return Sequential(lambda: iter(found(function)(**entry.parameters)))
+        case Files(globs):
+            return Sequential(lambda: iter(sorted({path for each in globs
+                                                   for path in glob.glob(each, recursive=True)})))
+        case Offsets(adapter):
+            return Adapted(found(adapter)(**entry.parameters))
+    raise Refused("bad_source", f"source: a worker draws from no {type(entry.source).__name__} yet; use values,"
+                  " files or offsets", field="source")

@@ -1,0 +1,211 @@
+"""The shell of a feeder: it does what the machine (``workflow.acking``) wants, one thing after the other.
+
+Invariants:
+
+* An answer that does not come is asked for again, until the claim is lost: every effect may be repeated.
+* Values are held from when they are drawn until their roots are stored: two batches at most.
+* Acks are heard between any two effects, and waited for when nothing else is to be done.
+
+Rejected: threads for each kind of effect. The machine has one read, one draw and one checkpoint under way, and
+what a feeder asks is little beside what workers ask.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from skuld_py.errors import Refused, SkuldError
+from skuld_py.worker.scribe import is_passing
+from skuld_py.worker.workflows.drawing import Source
+from skuld_py.workflow.acking import events as e
+from skuld_py.workflow.acking.acks import Acks
+from skuld_py.workflow.acking.checkpoint import Book
+from skuld_py.workflow.acking.feeder import Feeder
+
+AGAIN_S, WAIT_S = 0.5, 1.0
+TOO_OLD, CONFLICT = "too_old", "conflict"
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class Hands(Protocol):
+    """What a feeder asks of the cluster. All of it may be repeated, and raises errors of the project."""
+
+    def keep(self, checkpoint: bytes) -> None:
+        """A majority has it, and no later claim began."""
+
+    def acks(self, wait_s: float) -> list[Acks]:
+        """What workers told, once it is there."""
+
+    def store(self, values: Mapping[int, bytes], time_ms: int) -> None:
+        """Enqueue roots, by their numbers."""
+
+    def look(self, ids: Sequence[bytes]) -> list[e.Sight]:
+        """Where segments stand, in this order."""
+
+    def repair(self, root: bytes, parent: bytes, token: int) -> bool:
+        """Enqueue what a completion emits; False when nobody can say what that is."""
+
+    def revive(self, segment: bytes) -> None:
+        """Let a dead segment be tried again."""
+
+    def kill(self, reason: str) -> None:
+        """End the workflow."""
+
+    def exhaust(self) -> None:
+        """Say that the input is exhausted."""
+
+
+class Driver:
+    """One life of a feeder."""
+
+    def __init__(self, feeder: Feeder, hands: Hands, source: Source, check: Callable[[], None],
+                 wall_ms: Callable[[], int], sleep: Callable[[float], None] = time.sleep) -> None:
+        self._feeder, self._hands, self._source = feeder, hands, source
+        self._check, self._wall_ms, self._sleep = check, wall_ms, sleep
+        self._held: dict[int, Sequence[bytes]] = {}
+        self._wanted: deque[e.Effect] = deque()
+
+    def run(self, checkpoint: object) -> e.Done | e.Fail:
+        """Feed until the input is exhausted, or the workflow is to be killed, which it is then."""
+        self._hear(e.Resumed(checkpoint))
+        while True:
+            self._check()
+            effect = self._wanted.popleft() if self._wanted else None
+            if isinstance(effect, e.Done):
+                return effect
+            if isinstance(effect, e.Fail) and effect.policy is e.Policy.KILL:
+                self._kill(effect)
+                return effect
+            if effect is not None and (event := self._done(effect)) is not None:
+                self._hear(event)
+            self._listen(effect is None)
+
+    def _kill(self, failure: e.Fail) -> None:
+        self._asked(lambda: self._hands.kill(said(failure)))
+
+    def _hear(self, event: e.Event) -> None:
+        self._wanted += self._feeder.step(self._wall_ms(), event)
+
+    def _listen(self, is_idle: bool) -> None:
+        wait_s = min(WAIT_S, max(0.0, (self._feeder.deadline_ms() - self._wall_ms()) / 1000)) if is_idle else 0.0
+        try:
+            told = self._hands.acks(wait_s)
+        except SkuldError as error:
+            if not is_passing(error):
+                raise
+            told = []
+            self._sleep(AGAIN_S if is_idle else 0.0)
+        for acks in told:
+            self._hear(e.Acked(acks))
+        if self._feeder.deadline_ms() <= self._wall_ms():
+            self._hear(e.Ticked())
+
+    def _done(self, effect: e.Effect) -> e.Event | None:
+        """The effect is done; what the machine is told of it."""
+        match effect:
+            case e.Draw():
+                return self._draw(effect)
+            case e.Keep():
+                self._asked(lambda: self._hands.keep(effect.checkpoint))
+                self._settle(Book.decode(effect.checkpoint))
+                return e.Kept()
+            case e.Store():
+                return self._store(effect)
+            case e.Audit():
+                return e.Audited(tuple(self._asked(lambda: self._hands.look(effect.segments))))
+            case e.Repair():
+                return self._repair(effect)
+            case e.Revive():
+                return self._revive(effect)
+            case e.Exhaust():
+                self._asked(self._hands.exhaust)
+                return e.Exhausted()
+            case e.Fail():
+                _log.warning("%s", said(effect))
+        return None
+
+    def _draw(self, effect: e.Draw) -> e.Event:
+        if effect.is_again:
+            self._held[effect.first] = values = self._source.again(effect.part, effect.offset, effect.count)
+            return e.Drawn(effect.first, len(values), is_last=False)
+        haul = self._source.draw(effect.cursor, effect.count)
+        if haul.values:
+            self._held[effect.first] = haul.values
+        return e.Drawn(effect.first, len(haul.values), haul.is_last, haul.part, haul.offset, haul.cursor)
+
+    def _store(self, effect: e.Store) -> e.Event:
+        values = self._held.pop(effect.first)
+        rows = {number: values[number - effect.first] for number in effect.numbers}
+        try:
+            self._asked(lambda: self._hands.store(rows, effect.time_ms))
+        except Refused as refusal:
+            if refusal.code == TOO_OLD:
+                return e.Stored(effect.first, effect.numbers)
+            if refusal.code == CONFLICT:
+                raise Refused("other_values", "source: it gives other values than before for the same offsets, so"
+                              f" roots {min(rows)} to {max(rows)} are not what they were; a source must give the"
+                              " same values again", field="source") from None
+            raise
+        return e.Stored(effect.first)
+
+    def _settle(self, book: Book) -> None:
+        open_from: dict[int, int] = {}
+        for batch in book.batches.values():
+            open_from[batch.part] = min(batch.offset, open_from.get(batch.part, batch.offset))
+        self._source.settle(book.cursor, open_from)
+
+    def _repair(self, effect: e.Repair) -> e.Event:
+        def told(is_done: bool, is_late: bool = False) -> e.Event:
+            return e.Repaired(effect.root, effect.parent, effect.token, is_done, is_late)
+        try:
+            return told(self._asked(lambda: self._hands.repair(effect.root, effect.parent, effect.token)))
+        except Refused as refusal:
+            if refusal.code != TOO_OLD:
+                raise
+            return told(is_done=False, is_late=True)
+
+    def _revive(self, effect: e.Revive) -> e.Event | None:
+        try:
+            self._asked(lambda: self._hands.revive(effect.segment))
+        except Refused as refusal:
+            if refusal.code == "not_dead":
+                return None
+            return e.Unrevived(effect.root, effect.segment, effect.step)
+        return None
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """The answer, however long it takes, while the claim is held."""
+        while True:
+            try:
+                return ask()
+            except SkuldError as error:
+                if not is_passing(error):
+                    raise
+            self._check()
+            self._sleep(AGAIN_S)
+
+
+CAUSES = {
+    "dead": "segment {segment} of step {step} is dead, see 'skuld get {segment}'",
+    "result": "segment {segment} of step {step} was completed by something else than its workflow, which does not"
+              " say what it emits",
+    "too_large": "root {root} has more segments than a tree may have; emit lists of values, or fewer of them",
+    "too_old": "segment {segment} is older than what the cluster keeps: raise its retention above the time that a"
+               " root takes",
+    "source": "the source of input {step} gives fewer values than before for the same offsets",
+}
+
+
+def said(failure: e.Fail) -> str:
+    """A failure for people, in at most 250 characters."""
+    from skuld_py.model.ids import to_text
+
+    names = {"root": to_text(failure.root) if failure.root else "", "step": failure.step,
+             "segment": to_text(failure.segment) if failure.segment else ""}
+    return CAUSES[failure.cause].format(**names)[:250]

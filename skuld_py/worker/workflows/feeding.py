@@ -1,0 +1,202 @@
+"""Feeding a workflow from an input: the task that draws its values, and follows their roots to their end.
+
+    client.enqueue("wf.ID.feed", call("skuld:feed", workflow=ID, step=INPUT), id=feeder_id(...))
+
+There is one for each input, which ``submit_workflow`` enqueues. It runs until its input is exhausted, and occupies
+a worker's slot meanwhile. The machine is ``workflow.acking``; ``driving`` its shell, ``drawing`` the sources.
+
+Invariant: its checkpoint is written by itself, and waited for: the worker's writes come once a second, and tell
+nobody when they are there. So nothing else of the task sets one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skuld_py.calls.results import decode_result
+from skuld_py.client.claims import Claim
+from skuld_py.errors import Malformed, Refused, SkuldError
+from skuld_py.model.ids import time_of
+from skuld_py.model.task import Task
+from skuld_py.worker.context import TaskContext
+from skuld_py.worker.directives import Dead
+from skuld_py.worker.registry import task
+from skuld_py.worker.scribe import is_passing
+from skuld_py.worker.workflows.children import Calls, Completed, Nursery
+from skuld_py.worker.workflows.drawing import source_of
+from skuld_py.worker.workflows.driving import TOO_OLD, Driver, said
+from skuld_py.worker.workflows.sealing import seal_call
+from skuld_py.workflow.acking import events as e
+from skuld_py.workflow.acking.acks import Acks
+from skuld_py.workflow.acking.feeder import Feeder, Options
+from skuld_py.workflow.definition.definition import Definition, Policy
+from skuld_py.workflow.definition.names import SEAL, queue_of, step_of
+from skuld_py.workflow.segments import Emission, ack_queue, root_id, seal_id
+
+FEED = "skuld:feed"
+ENDED_OR_NONE = frozenset({"workflow_ended", "no_such_workflow", "bad_plan"})
+HOPELESS = frozenset({"bad_source", "other_values"})
+"""What no other attempt would cure: the workflow is killed, and says why."""
+ACKS_AT_ONCE, ACKS_LEASE_S = 100, 30.0
+SEAL_WINDOW_S = 6 * 24 * 3600.0
+ENDED = frozenset({"dead", "cancelled"})
+
+_log = logging.getLogger(__name__)
+
+
+@task(name=FEED)
+def feed(context: TaskContext, workflow: str, step: str) -> dict[str, int]:
+    """Feed a workflow from an input. ``completed``: how many roots came to their end; ``deferred``: how many but
+    for segments that are dead."""
+    flow, claim = context.workflows, context.claim
+    if flow is None or claim is None:
+        raise Dead(f"{FEED}: this task is not in a queue of a workflow; do not enqueue it by hand")
+    try:
+        end = _fed(context, claim, flow, workflow, step)
+    except Refused as refusal:
+        if refusal.code in HOPELESS:
+            flow.cluster.kill_workflow(workflow, f"input {step}: {refusal.message}"[:250])
+        if refusal.code in HOPELESS | ENDED_OR_NONE:
+            raise Dead(refusal.message) from None
+        raise
+    if isinstance(end, e.Fail):
+        raise Dead(said(end))
+    return {"completed": end.completed, "deferred": end.deferred}
+
+
+def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str) -> e.Done | e.Fail:
+    definition = flow.plan(workflow)
+    if step not in definition.inputs:
+        raise Dead(f"step: {step} is no input of {workflow}")
+    entry = definition.entries[step]
+    options = Options(max_pending=entry.max_pending, timeout_ms=entry.root_timeout_ms,
+                      policies={name: _policy(definition, name) for name in definition.order})
+    hands = ClientHands(flow.cluster, claim, definition, step)
+
+    def check() -> None:
+        context.check()
+        try:
+            flow.plan(workflow)
+        except SkuldError as error:
+            if not is_passing(error):
+                raise
+    driver = Driver(Feeder(workflow, step, options), hands, source_of(entry, flow.resolve), check, hands.wall_ms)
+    return driver.run(context.resumed)
+
+
+def _policy(definition: Definition, step: str) -> e.Policy:
+    """What follows when a segment of a step is dead: the first lifecycle that does not defer says so."""
+    said = [each.on_exception for each in definition.lifecycles
+            if each.is_of(step) and each.on_exception is not Policy.DEFER]
+    return e.Policy.RESTART if said and said[0] is Policy.RESTART else e.Policy.KILL
+
+
+class ClientHands:
+    """By a client, for one claim of the feeder's task."""
+
+    def __init__(self, cluster: Any, claim: Claim, definition: Definition, step: str) -> None:
+        self._cluster, self._client, self._claim = cluster, cluster.client, claim
+        self._definition, self._step = definition, step
+        self._nursery = Nursery(definition)
+        self._calls = Calls(definition.entries[step])
+        self._number = 0
+
+    def wall_ms(self) -> int:
+        """The time, nearly by the clock of the leader that granted the claim: ids of roots are to be taken by
+        nodes, whatever this machine's clock says."""
+        return self._claim.end_ms - round(self._claim.remaining_s * 1000)
+
+    def keep(self, checkpoint: bytes) -> None:
+        """Under a number of its own; the same again is harmless."""
+        self._client.update(self._claim, checkpoint=checkpoint, number=self._number)
+        self._number += 1
+
+    def acks(self, wait_s: float) -> list[Acks]:
+        claims = self._client.claim(ack_queue(self._definition.id, self._step), n=ACKS_AT_ONCE,
+                                    lease_s=ACKS_LEASE_S, wait_s=wait_s)
+        told = []
+        for claim in claims:
+            try:
+                told.append(Acks.decode(claim.payload))
+            except Malformed as problem:
+                _log.warning("task %s in %s tells of no segments: %s", claim.id, claim.queue, problem)
+        if claims:
+            self._client.complete_many(claims)
+        return told
+
+    def store(self, values: Mapping[int, bytes], time_ms: int) -> None:
+        ids = [root_id(self._definition.id, self._step, number, time_ms) for number in values]
+        payloads = [self._calls.payload(value, root, self._step)
+                    for value, root in zip(values.values(), ids, strict=True)]
+        self._client.enqueue_many(self._definition.queue(self._step), payloads, ids=ids, **self._calls.options)
+
+    def look(self, ids: Sequence[bytes]) -> list[e.Sight]:
+        found = {bytes(each.id): each for each in self._client.get_many(list(ids))}
+        return [self._sight(found[each]) if each in found else e.Sight(each, e.Standing.ABSENT) for each in ids]
+
+    def _sight(self, seen: Task) -> e.Sight:
+        named = step_of(seen.queue)
+        step = named[1] if named is not None else ""
+        if not seen.is_completed:
+            standing = e.Standing.DEAD if seen.state in ENDED else e.Standing.OPEN
+            return e.Sight(bytes(seen.id), standing, step)
+        claims = sorted(seen.claims, key=lambda claim: claim.token != seen.completed_token)
+        if not claims or claims[0].token != seen.completed_token:
+            return e.Sight(bytes(seen.id), e.Standing.DONE, step)
+        return e.Sight(bytes(seen.id), e.Standing.DONE, step, tuple(
+            e.Try(claim.token, claim.start_ms, self._emitted(seen, step, claim.token)) for claim in claims))
+
+    def _emitted(self, seen: Task, step: str, token: int) -> int | None:
+        emission = self._emission(seen, step, token)
+        return None if emission is None else len(emission.rows)
+
+    def _emission(self, seen: Task, step: str, token: int) -> Emission | None:
+        """What a claim's completion emits: nothing, of a leaf; None when it has no result that says so."""
+        if not self._definition.children.get(step):
+            return Emission()
+        result = seen.result if token == seen.completed_token else next(
+            (decode_result(claim.result) for claim in seen.claims if claim.token == token), None)
+        try:
+            return Emission.decode(result)
+        except Malformed:
+            return None
+
+    def repair(self, root: bytes, parent: bytes, token: int) -> bool:
+        found = self._client.get_many([parent])
+        named = step_of(found[0].queue) if found else None
+        if named is None:
+            return False
+        emission = self._emission(found[0], named[1], token)
+        start_ms = next((claim.start_ms for claim in found[0].claims if claim.token == token), None)
+        if emission is None or start_ms is None:
+            return False
+        for lot in self._nursery.lots([Completed(parent, root, self._step, token, start_ms, emission)]):
+            self._client.enqueue_many(lot.queue, lot.payloads, ids=lot.ids, **lot.options)
+        return True
+
+    def revive(self, segment: bytes) -> None:
+        self._client.retry(segment)
+
+    def kill(self, reason: str) -> None:
+        self._cluster.kill_workflow(self._definition.id, reason)
+
+    def exhaust(self) -> None:
+        """Tell the log. Whoever was the last has the leaves sealed."""
+        status = self._cluster.exhaust_input(self._definition.id, self._step)
+        if status.is_sealing:
+            self._seal(time_of(self._claim.id))
+
+    def _seal(self, at_ms: int) -> None:
+        """Enqueue what seals the leaves: as old as the feeder, or by name when that is older than what is kept."""
+        workflow, queue = self._definition.id, queue_of(self._definition.id, SEAL)
+        leaves = self._definition.leaves
+        payloads = [seal_call(workflow, leaf) for leaf in leaves]
+        try:
+            self._client.enqueue_many(queue, payloads, ids=[seal_id(workflow, leaf, at_ms) for leaf in leaves])
+        except Refused as refusal:
+            if refusal.code != TOO_OLD:
+                raise
+            self._client.enqueue_many(queue, payloads, unique=[f"seal-{leaf}" for leaf in leaves],
+                                      unique_window_s=SEAL_WINDOW_S)
