@@ -28,7 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(TWO, "only-the-standing-result", "what another completion than the standing one emits is unknown",
              "feeding.ClientHands._emission", "decode_result(claim.result)", "None"),
     _seen_by(FEEDING + "all_that_is_drawn_goes_through_and_then_the_input_is_exhausted_and_the_leaves_sealed",
-             "unsealed", "nobody seals the leaves", "feeding.ClientHands.exhaust", "if status.is_sealing:",
+             "leaves-are-left-open", "nobody seals the leaves", "feeding.ClientHands.exhaust", "if status.is_sealing:",
              "if False:"),
     _seen_by(FEEDING + "children_that_a_worker_left_out_are_emitted", "repairs-nothing",
              "what a worker left out is not enqueued", "feeding.ClientHands.repair",

@@ -17,6 +17,7 @@ from skuld_py.worker.registry import lookup
 from skuld_py.worker.workflows.children import packed, unpacked
 from skuld_py.worker.workflows.drawing import Adapted, Sequential, source_of
 from skuld_py.worker.workflows.feeding import FEED, ClientHands, feed
+from skuld_py.workflow.acking.events import Repair
 from skuld_py.workflow.definition.entries import Entry, Kind
 from skuld_py.workflow.definition.sources import Files, Page, Queue
 from skuld_py.workflow.segments import Emission, ack_queue, feeder_id
@@ -169,7 +170,7 @@ def test_of_two_completions_the_one_whose_children_are_there_counts_though_the_o
     sight, = hands.look([again.id])
     assert [(each.token, each.emitted) for each in sight.tries] == [(again.token, 1), (word.token, 2)]
     assert [each.start_ms for each in sight.tries] == [again.end_ms - 60_000, word.end_ms - 60_000]
-    assert hands.repair(root, again.id, word.token)
+    assert hands.repair([Repair(root, again.id, word.token)]) == [True]
     assert farm.waiting("sizes") == ["first", "rows"]
 
 

@@ -18,6 +18,7 @@ class ClientCluster:
         self.get_many = client.get_many
         self.enqueue_many = client.enqueue_many
         self.kill_workflow = client.kill_workflow
+        self.exhaust_input = client.exhaust_input
         self.seal_output = client.seal_output
 
     def standing(self, workflow: str) -> Standing:

@@ -4,7 +4,8 @@ Invariants:
 
 * An answer that does not come is asked for again, until the claim is lost: every effect may be repeated.
 * Values are held from when they are drawn until their roots are stored: two batches at most.
-* Acks are heard between any two effects, and waited for when nothing else is to be done.
+* Acks are heard between effects, ``LISTEN_S`` apart, and waited for when nothing else is to be done.
+* What dead workers left out is made up for many at a time: it comes by the hundred when one dies.
 
 Rejected: threads for each kind of effect. The machine has one read, one draw and one checkpoint under way, and
 what a feeder asks is little beside what workers ask.
@@ -18,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.drawing import Source
@@ -26,7 +28,9 @@ from skuld_py.workflow.acking.acks import Acks
 from skuld_py.workflow.acking.checkpoint import Book
 from skuld_py.workflow.acking.feeder import Feeder
 
-AGAIN_S, WAIT_S = 0.5, 1.0
+AGAIN_S, WAIT_S, LISTEN_S = 0.5, 1.0, 0.1
+REPAIRS_MAX = 100
+"""Completions whose children are enqueued together."""
 TOO_OLD, CONFLICT = "too_old", "conflict"
 T = TypeVar("T")
 
@@ -48,8 +52,8 @@ class Hands(Protocol):
     def look(self, ids: Sequence[bytes]) -> list[e.Sight]:
         """Where segments stand, in this order."""
 
-    def repair(self, root: bytes, parent: bytes, token: int) -> bool:
-        """Enqueue what a completion emits; False when nobody can say what that is."""
+    def repair(self, wanted: Sequence[e.Repair]) -> list[bool]:
+        """Enqueue what completions emit; False for one of which nobody can say what that is."""
 
     def revive(self, segment: bytes) -> None:
         """Let a dead segment be tried again."""
@@ -65,9 +69,11 @@ class Driver:
     """One life of a feeder."""
 
     def __init__(self, feeder: Feeder, hands: Hands, source: Source, check: Callable[[], None],
-                 wall_ms: Callable[[], int], sleep: Callable[[float], None] = time.sleep) -> None:
+                 wall_ms: Callable[[], int], sleep: Callable[[float], None] = time.sleep,
+                 clock: Callable[[], float] = steady_s) -> None:
         self._feeder, self._hands, self._source = feeder, hands, source
-        self._check, self._wall_ms, self._sleep = check, wall_ms, sleep
+        self._check, self._wall_ms, self._sleep, self._clock = check, wall_ms, sleep, clock
+        self._listened_s = 0.0
         self._held: dict[int, Sequence[bytes]] = {}
         self._wanted: deque[e.Effect] = deque()
 
@@ -82,9 +88,10 @@ class Driver:
             if isinstance(effect, e.Fail) and effect.policy is e.Policy.KILL:
                 self._kill(effect)
                 return effect
-            if effect is not None and (event := self._done(effect)) is not None:
+            for event in [] if effect is None else self._done(effect):
                 self._hear(event)
-            self._listen(effect is None)
+            if effect is None or self._clock() >= self._listened_s + LISTEN_S:
+                self._listen(effect is None)
 
     def _kill(self, failure: e.Fail) -> None:
         self._asked(lambda: self._hands.kill(said(failure)))
@@ -101,13 +108,20 @@ class Driver:
                 raise
             told = []
             self._sleep(AGAIN_S if is_idle else 0.0)
+        self._listened_s = self._clock()
         for acks in told:
             self._hear(e.Acked(acks))
         if self._feeder.deadline_ms() <= self._wall_ms():
             self._hear(e.Ticked())
 
-    def _done(self, effect: e.Effect) -> e.Event | None:
-        """The effect is done; what the machine is told of it."""
+    def _done(self, effect: e.Effect) -> list[e.Event]:
+        """The effect is done, and others like it; what the machine is told of it."""
+        if isinstance(effect, e.Repair):
+            return self._repair(effect)
+        event = self._answer(effect)
+        return [] if event is None else [event]
+
+    def _answer(self, effect: e.Effect) -> e.Event | None:
         match effect:
             case e.Draw():
                 return self._draw(effect)
@@ -119,8 +133,6 @@ class Driver:
                 return self._store(effect)
             case e.Audit():
                 return e.Audited(tuple(self._asked(lambda: self._hands.look(effect.segments))))
-            case e.Repair():
-                return self._repair(effect)
             case e.Revive():
                 return self._revive(effect)
             case e.Exhaust():
@@ -160,15 +172,30 @@ class Driver:
             open_from[batch.part] = min(batch.offset, open_from.get(batch.part, batch.offset))
         self._source.settle(book.cursor, open_from)
 
-    def _repair(self, effect: e.Repair) -> e.Event:
-        def told(is_done: bool, is_late: bool = False) -> e.Event:
-            return e.Repaired(effect.root, effect.parent, effect.token, is_done, is_late)
+    def _repair(self, effect: e.Repair) -> list[e.Event]:
+        """This one, and those that are wanted as well."""
+        others = [each for each in self._wanted if isinstance(each, e.Repair)][: REPAIRS_MAX - 1]
+        for each in others:
+            self._wanted.remove(each)
         try:
-            return told(self._asked(lambda: self._hands.repair(effect.root, effect.parent, effect.token)))
+            return self._repaired([effect, *others])
         except Refused as refusal:
             if refusal.code != TOO_OLD:
                 raise
-            return told(is_done=False, is_late=True)
+        return [event for each in (effect, *others) for event in self._alone(each)]
+
+    def _alone(self, effect: e.Repair) -> list[e.Event]:
+        try:
+            return self._repaired([effect])
+        except Refused as refusal:
+            if refusal.code != TOO_OLD:
+                raise
+            return [e.Repaired(effect.root, effect.parent, effect.token, is_done=False, is_late=True)]
+
+    def _repaired(self, wanted: list[e.Repair]) -> list[e.Event]:
+        outcomes = self._asked(lambda: self._hands.repair(wanted))
+        return [e.Repaired(each.root, each.parent, each.token, is_done)
+                for each, is_done in zip(wanted, outcomes, strict=True)]
 
     def _revive(self, effect: e.Revive) -> e.Event | None:
         try:

@@ -163,18 +163,23 @@ class ClientHands:
         except Malformed:
             return None
 
-    def repair(self, root: bytes, parent: bytes, token: int) -> bool:
-        found = self._client.get_many([parent])
-        named = step_of(found[0].queue) if found else None
-        if named is None:
-            return False
-        emission = self._emission(found[0], named[1], token)
-        start_ms = next((claim.start_ms for claim in found[0].claims if claim.token == token), None)
-        if emission is None or start_ms is None:
-            return False
-        for lot in self._nursery.lots([Completed(parent, root, self._step, token, start_ms, emission)]):
+    def repair(self, wanted: Sequence[e.Repair]) -> list[bool]:
+        found = {bytes(each.id): each for each in self._client.get_many([each.parent for each in wanted])}
+        completed = [self._completed(each, found.get(each.parent)) for each in wanted]
+        for lot in self._nursery.lots([each for each in completed if each is not None]):
             self._client.enqueue_many(lot.queue, lot.payloads, ids=lot.ids, **lot.options)
-        return True
+        return [each is not None for each in completed]
+
+    def _completed(self, wanted: e.Repair, parent: Task | None) -> Completed | None:
+        """What is known of a completion; None when that does not say what it emits."""
+        named = None if parent is None else step_of(parent.queue)
+        if parent is None or named is None:
+            return None
+        emission = self._emission(parent, named[1], wanted.token)
+        start_ms = next((claim.start_ms for claim in parent.claims if claim.token == wanted.token), None)
+        if emission is None or start_ms is None:
+            return None
+        return Completed(wanted.parent, wanted.root, self._step, wanted.token, start_ms, emission)
 
     def revive(self, segment: bytes) -> None:
         self._client.retry(segment)
