@@ -1,4 +1,7 @@
-"""``skuld workflow submit``: have a cluster run a workflow."""
+"""``skuld workflow submit``: have a cluster run a workflow.
+
+The verb reads the file, checks it, and hands over its text; the client does the rest, so it may be said again.
+"""
 
 from __future__ import annotations
 

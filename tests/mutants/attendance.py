@@ -41,7 +41,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("slots-often", "the log hears of every change at once", "Capacity._due_ms",
            "max(due_ms, self._told_ms + PAUSE_MS)", "due_ms", "A1", SLOWLY, seeds=0),
     mutant("slots-untold", "nobody brings what workers can hold", "Process._round_up",
-           "        if self._slots == self._node.slots:\n", "        if True:\n", "A1", LOG, seeds=0),
+           "        if self._slots != self._node.slots:\n", "        if False:\n", "A1", LOG, seeds=0),
     mutant("slots-by-count", "a slot of many claims counts as one", "slots.units",
            "(int(count) for", "(1 for", "A1", LOG, seeds=0),
     mutant("reports-all-over", "a worker reports to each node in turn", "Nodes.note_answered",

@@ -70,7 +70,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "BATCHES * self._batch", "W5",
            PURE + "test_among_other_tasks_no_more_is_claimed_ahead_than_brings_few_of_them", seeds=0),
     mutant("batch-served-a-thousandfold", "a queue of batches waits for a thousand tasks of another one",
-           "Shares.joined", "queue.served -= count / queue.weight", "pass", "W5",
+           "Shares.joined", "self._queues[name].served -= count / self._queues[name].weight", "pass", "W5",
            PURE + "test_a_batch_is_served_as_one_task_of_its_queue", seeds=0),
     mutant("two-batches-at-once", "a batch starts beside one of its kind", "Desk.lots",
            "(kind is None or kind not in self._batches)", "True", "W5", ONE, seeds=0),

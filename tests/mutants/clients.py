@@ -138,7 +138,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        task_id, token, proof = claim.id, as_token(claim.token), claim.proof\n",
            "        task_id, token, proof = claim.id, claim.token, claim.proof\n", "A2",
            ARGUMENTS + "test_what_names_no_claim_is_refused_before_it_is_sent", seeds=0),
-    mutant("text-id-unread", "the text of an id is sent as it is", "names_of",
+    mutant("text-id-unread", "the text of an id is sent as it is", "checking.names_of",
            "b\"\".join(map(as_id, named))", "b\"\".join([str(each).encode() for each in named])",
            "A2", ARGUMENTS + "test_a_claim_may_be_named_by_the_text_of_its_id", seeds=0),
     mutant("w-unchecked", "a number of owners travels with its equals of another type", "as_w",

@@ -12,7 +12,7 @@ EXCHANGES = "tests/partition/test_exchange.py::"
 STORES = "tests/runtime/test_lmdb_store.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
-    mutant("copy-acked-before-commit", "a copy is acknowledged before its fsync", "Kept",
+    mutant("copy-acked-before-commit", "a copy is acknowledged before its fsync", "copies.Kept",
            'the claim that spoke is over for good."""\n',
            'the claim that spoke is over for good."""\n\n    is_promise = False\n', "D7"),
     mutant("w-ignored", "one copy is enough, whatever was asked for", "Admission.owners",
