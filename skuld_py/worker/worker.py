@@ -61,11 +61,9 @@ from skuld_py.worker.signals import signals_heard
 from skuld_py.worker.vitals import overran
 from skuld_py.worker.workflows.cluster import flow_of
 
-SLOTS, LEASE_S, GRACE_S = 2, 30.0, 30.0
-LOOK_S = 1.0
+SLOTS, LEASE_S, GRACE_S, LOOK_S, WORDS_CHARS_MAX = 2, 30.0, 30.0, 1.0, 200
 WRITING_MAX = 2_000
 """With more claims over that are not yet written, nothing is claimed: their leases run."""
-WORDS_CHARS_MAX = 200
 
 _log = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ _CODE = re.compile(r"[\w.\[\]()|<>=\"', >-]+")
 _ROUTE = re.compile(r"(?:GET|POST) /v1/[\w/{}]+")
 TEXT_CHARS_MAX = 60
 FOREIGN = frozenset({
+    "wf.ID.STEP", "PATH/task=ID",
     "async def", "acks_late", "job_timeout", "touch",  # of other queues
     "ulimit -Hn", "pip install .", "pip install '.[all,java]'", ".venv", "json.loads",  # of system and Python
     "sbom.json", "licences.txt", "vulnerabilities.json",  # written by scripts/supply

@@ -15,7 +15,7 @@ import pytest
 
 from client.doors import node_in_memory
 from client.test_verbs import VERBS, Blocked
-from skuld_py import AsyncClient, Client, Refused, Retry, SkuldError, WorkerStatus
+from skuld_py import AsyncClient, Client, Refused, Retry, SkuldError, WorkerStatus, Workflow
 from skuld_py.client.archiving import Page
 from skuld_py.client.claims import ClaimName
 from skuld_py.model.outcomes import FIRST_TOKEN
@@ -25,11 +25,17 @@ NOBODY = "127.0.0.1:1"
 ID = b"1" * 20
 CLAIM = ClaimName(ID, FIRST_TOKEN)
 STEP = "q", b"x"
+FLOW = Workflow("flow")
+FLOW.edge(FLOW.input("a", function="app:lines"), FLOW.step("b", "app:count"))
 OF_PARAMETER: dict[str, Any] = {
     "queue": "q", "payload": b"x", "payloads": [b"x", b"y"], "name": "s", "id": ID, "ids": [ID], "claim": CLAIM,
     "claims": [CLAIM], "data": b"x", "delay_s": 1, "partition": 0, "steps": [STEP], "then": STEP, "deps": [ID],
     "page": Page(0, (), False, (), 1, ID, bytes(8)), "lease_s": 30,
+    "step": "a", "definition": FLOW,
     "worker": WorkerStatus("w", "", "host", 1, {"q": 1}, "", "", 0, 0, 0)}
+
+OF_WORKFLOWS = {"workflow", "await_workflow", "kill_workflow", "exhaust_input", "seal_output"}
+"""Verbs whose id is a workflow's, which is a name."""
 
 
 def good_call_of(name: str) -> tuple[Any, ...]:
@@ -39,7 +45,8 @@ def good_call_of(name: str) -> tuple[Any, ...]:
         if parameter.kind is parameter.VAR_POSITIONAL:
             given += OF_PARAMETER[parameter.name]
         elif parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            given.append(OF_PARAMETER[parameter.name])
+            is_name = parameter.name == "id" and name in OF_WORKFLOWS
+            given.append("flow" if is_name else OF_PARAMETER[parameter.name])
     return tuple(given)
 
 
