@@ -54,6 +54,11 @@ FILE_BYTES_MAX = 1 << 20
 ADDRESSES_MAX = 4_096
 
 
+OF_WORKFLOWS = frozenset({"submit_workflow", "kill_workflow"})
+"""A workflow has queues of its own, and its functions may do anything: for bearers of all queues. Nodes let a key
+of some queues act on workflows whose queues are among these; they see its key, and here they see the gateway's."""
+
+
 @attrs.frozen
 class Bearer:
     """The sender of a request: the name of its token, and what it may do; ``queues``: only with queues that begin
@@ -79,7 +84,7 @@ class Bearer:
             return True
         if queue is not None and not queue.startswith(self.queues):
             return False
-        if verb.name in UNLIMITED:
+        if verb.name in UNLIMITED or verb.name in OF_WORKFLOWS:
             return False
         match verb.scope:
             case Scope.WORK | Scope.ENQUEUE:  # with a queue that was looked at, or with what was claimed there

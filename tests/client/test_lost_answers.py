@@ -24,9 +24,11 @@ from skuld_py.testing.single_node import KEY
 QUEUE = "q"
 READING = {"archived", "collectable", "count", "depths", "ends", "get", "get_many", "greeting", "limits", "list",
            "log", "new_ids", "paused", "report", "result", "results", "results_of", "schedules", "status",
-           "take_seats", "workers"}
+           "take_seats", "workers", "workflow", "workflows", "await_workflow", "follow_log"}
 """Verbs that change nothing; ``archived`` says how much it did, and never that it was refused for what it did; and
 a report said twice is one."""
+OF_WORKFLOWS = {"submit_workflow", "kill_workflow", "exhaust_input", "seal_output"}
+"""What they write into the coordination log changes nothing when it is said again: see ``test_workflows``."""
 Act = Callable[[MemoryClient], object]
 
 
@@ -218,7 +220,7 @@ def test_what_is_refused_when_it_is_asked_again_has_not_happened(row: Row, betwe
 def test_every_verb_that_changes_something_is_in_the_table() -> None:
     verbs = {name for of in Verbs.__mro__ for name, value in vars(of).items() if isinstance(value, verb | stream)}
 
-    assert verbs - READING == {row.verb for row in ROWS}
+    assert verbs - READING - OF_WORKFLOWS == {row.verb for row in ROWS}
 
 
 class Unlucky(MemoryClient):

@@ -696,8 +696,13 @@ def test_a_purge_that_is_refused_between_pages_says_so_and_goes_on_when_it_is_re
         assert client.purge("q") == 1
 
 
+OF_WORKFLOWS = {"submit_workflow", "workflow", "workflows", "await_workflow", "kill_workflow", "exhaust_input",
+                "seal_output", "follow_log"}
+"""Their stories are in ``test_workflows``."""
+
+
 def test_every_verb_has_a_story() -> None:
-    assert {verb for verbs in STORIES.values() for verb in verbs} == VERBS
+    assert {verb for verbs in STORIES.values() for verb in verbs} | OF_WORKFLOWS == VERBS
 
 
 BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [

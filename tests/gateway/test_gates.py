@@ -29,7 +29,11 @@ from skuld_py.verbs.verb import Scope, Verb
 pytestmark = pytest.mark.cluster
 ID = "0" * 32
 CLAIM = {"id": ID, "token": str((1 << 32) + 1)}
-BODIES: dict[str, dict[str, Any]] = {  # besides a queue
+BODIES: dict[str, dict[str, Any]] = {
+    "submit_workflow": {"definition": {"id": "gates", "edges": [["a", "b"]], "catalog": {
+        "a": {"kind": "input", "function": "app:lines"}, "b": {"kind": "function", "function": "app:count"}}}},
+    "kill_workflow": {"workflow": "nobody"},
+    # besides a queue
     "enqueue": {"payload": "x"}, "enqueue_many": {"tasks": [{"payload": "x"}]}, "renew": CLAIM,
     "renew_many": {"claims": [CLAIM]}, "release": {"claims": [CLAIM]},
     "append": {**CLAIM, "seq": 0, "entries": [{"data": "x"}]}, "complete": CLAIM,
@@ -40,6 +44,8 @@ BODIES: dict[str, dict[str, Any]] = {  # besides a queue
     "remove_schedule": {"name": "none"},
 }
 
+QUERIES = {"workflow": "?workflow=nobody", "await_workflow": "?workflow=nobody&wait_s=0"}
+
 
 def body_of(verb: Verb, queue: str) -> bytes:
     """A body that the verb takes."""
@@ -48,7 +54,7 @@ def body_of(verb: Verb, queue: str) -> bytes:
 
 
 def ask(asker: Asker, verb: Verb, queue: str, **headers: str) -> Answer:
-    path = verb.path.replace("{id}", ID)
+    path = verb.path.replace("{id}", ID) + QUERIES.get(verb.name, "")
     if verb.method == "GET":
         return asker.ask("GET", path, **headers)
     return asker.ask("POST", path, body_of(verb, queue), **{"content_type": "application/json", **headers})

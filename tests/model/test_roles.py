@@ -11,7 +11,7 @@ from skuld_py.verbs.table import VERBS as TABLE
 from skuld_py.verbs.verb import Scope
 
 OF_ARCHIVERS = {"collectable", "archived"}
-OF_CLIENTS_ALONE = OF_ARCHIVERS | {"report"}
+OF_CLIENTS_ALONE = OF_ARCHIVERS | {"report", "take_seats", "advance"}
 SCOPES = {Scope.ENQUEUE: Role.PRODUCER, Scope.WORK: Role.WORKER, Scope.READ: Role.READER,
           Scope.ADMIN: Role.ADMIN}
 
@@ -45,7 +45,7 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
 
 
 def test_what_reaches_any_queue_is_for_callers_of_all_queues() -> None:
-    assert OF_ARCHIVERS | {"cancel", "workers"} | (
+    assert OF_ARCHIVERS | {"cancel", "workers", "follow_log"} | (
         VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]) == UNLIMITED
 
 

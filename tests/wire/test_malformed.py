@@ -120,7 +120,7 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "a version in words": (header([], version="one"), "version", "is no int"),
     "too few parts": ([msgpack.packb([1, "main", ""])], "header", "has 3 parts"),
     "too many parts": ([msgpack.packb([1, "main", "", [], []])], "header", "has 5 parts"),
-    "an unknown operation": (header([[99, 1]]), "messages[0]", "99 is no message code"),
+    "an unknown operation": (header([[199, 1]]), "messages[0]", "199 is no message code"),
     "the first unknown operation": (header([[len(m.MESSAGES), 1]]), "messages[0]", "is no message code"),
     "an operation below 0": (header([[0, 7], [-1, 1]]), "messages[1]", "-1 is no message code"),
     "an operation by name": (header([["Enqueue", 1]]), "messages[0]", "'Enqueue' is no message code"),
@@ -375,7 +375,7 @@ UNANSWERABLE = {
     "a number of 2^63, beside an extra field": raw(m.Greet, U63 + 1, 1),
     "no fields": raw(m.Greet),
     "a message without a number": raw(m.RequestVote, 1, 0, [], False),
-    "an unknown operation": header([[99, 7]]),
+    "an unknown operation": header([[199, 7]]),
     "the envelope": header([[0, 7]], sender="/"),
     "a frame left over": raw(m.Greet, 7, frames=[b"x"]),
 }
