@@ -100,7 +100,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "        if queue is not None and not queue.startswith(self.queues):\n", "        if False:\n"),
     _seen_by(ACCESS + "test_a_token_of_some_queues_reaches_those_and_no_others", "gateway-tokens-cancel-anywhere",
              "a token of some queues cancels tasks of any", "Bearer.reaches",
-             "        if verb.name in UNLIMITED:\n", "        if False:\n"),
+             "        if verb.name in UNLIMITED or verb.name in OF_WORKFLOWS:\n", "        if False:\n"),
     _seen_by(ACCESS + "test_a_token_of_some_queues_reaches_those_and_no_others", "gateway-tokens-list-everywhere",
              "a token of some queues lists all", "Bearer.reaches",
              "return queue is not None or verb.has_id", "return True or verb.has_id"),
