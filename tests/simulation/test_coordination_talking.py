@@ -45,7 +45,8 @@ def test_a_life_that_is_let_in_late_takes_no_place(first: int, capsys: pytest.Ca
 
 def test_who_believes_a_server_that_lags_evicts_the_living(capsys: pytest.CaptureFixture[str]) -> None:
     """Modelled is what ``runtime.zookeeper.coordination_log`` does: no pulse is missed but behind a sync."""
-    verdicts = (run(seed, "sharing", world=World(registry=Believing)) for seed in range(110, 110 + SEEDS_FOR_BROKEN))
+    seeds = range(110, 110 + SEEDS_FOR_BROKEN)
+    verdicts = (run(seed, "sharing", world=World(registry=Believing)) for seed in seeds)
     assert any(", which lives" in line for verdict in verdicts for line in verdict.violations)
 
 
