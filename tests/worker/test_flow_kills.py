@@ -40,8 +40,8 @@ def rows(place: Path) -> list[tuple[int, int]]:
     return sorted((row["number"], row["square"]) for row in map(json.loads, files[0].read_text().splitlines()))
 
 
-@pytest.mark.xfail(run=False, reason="its workers name the queues of steps, which nodes grant to workers with seats alone;"
-                                     " they are to take seats")
+@pytest.mark.xfail(run=False, reason="its workers name the queues of steps, which nodes grant to"
+                                     " workers with seats alone; they are to take seats")
 def test_whatever_is_killed_each_root_is_complete_each_output_is_written_once_and_sealed_once(
         cluster: LocalCluster, tmp_path: Path) -> None:
     (tmp_path / "kills_app.py").write_text(APP)
