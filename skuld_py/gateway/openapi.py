@@ -105,12 +105,17 @@ def _schemas() -> dict[str, Any]:
     return found
 
 
+_EVENT = {"type": "object", "required": ["data"], "properties": {"data": {"type": "string"}}}
+"""What a server-sent event is to those that read its stream."""
+
+
 def _operation(verb: Verb, schemas: dict[str, Any]) -> dict[str, Any]:
     kind = ("text/event-stream" if verb.is_events else "application/x-ndjson" if verb.is_stream
             else "application/json")
     answer = {"$ref": _TEMPLATE.format(model=verb.answers.__name__)}
+    schema = _EVENT if verb.is_events else {"type": "string"} if verb.is_stream else answer
     good: dict[str, Any] = {"description": (verb.answers.__doc__ or "").strip(),
-                            "content": {kind: {"schema": {"type": "string"} if verb.is_stream else answer}}}
+                            "content": {kind: {"schema": schema}}}
     if verb.is_stream:
         good["description"] += f" One a line: a {verb.answers.__name__}."
     made: dict[str, Any] = {
