@@ -291,8 +291,10 @@ def jsonable(value: Any) -> Any:
         case dict():
             return {key if isinstance(key, str) else str(jsonable(key)): jsonable(item)
                     for key, item in value.items()}
-        case list() | tuple() | set() | frozenset():
+        case list() | tuple():
             return [jsonable(item) for item in value]
+        case set() | frozenset():
+            return sorted((jsonable(item) for item in value), key=json.dumps)
         case bytes():
             return base64.b64encode(value).decode()
         case timedelta():

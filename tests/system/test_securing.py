@@ -38,7 +38,7 @@ def node_without_key(cluster: LocalCluster, index: int) -> str:
 
 
 def test_a_cluster_is_secured_and_keeps_its_tasks_and_claims(cluster: LocalCluster, tmp_path: Path) -> None:
-    key = tmp_path / "cluster" / "cluster.key"
+    key = tmp_path / "cluster.key"
     with Client(cluster.addresses, timeout_s=30) as client:
         ids = client.enqueue_many("kept", [b"%d" % number for number in range(100)])
         held, done = client.claim("kept", n=2, lease_s=600)
