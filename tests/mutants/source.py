@@ -1,12 +1,10 @@
 """The package's source, as mutants point at it: a place by its dotted name, and in it a pattern.
 
-A place is the end of a dotted name: of a function, a class, a value with a name,
-or a module. ``Vnode.on_grant`` is
+A place is the end of a dotted name: of a function, a class, a value with a name, or a module. ``Vnode.on_grant`` is
 one wherever ``Vnode`` stands; where two have that end, more of the name tells them apart. Files may be moved and
 lines be broken anew without a mutant taking notice. What no longer fits is told, and changes nothing.
 
-Rejected: patterns of syntax trees. Half of the mutants break words of a document, a key or a single operator,
-which
+Rejected: patterns of syntax trees. Half of the mutants break words of a document, a key or a single operator, which
 are shorter to show than to describe.
 """
 
@@ -42,6 +40,12 @@ class Source:
     def _texts(self) -> dict[Path, str]:
         return {path: path.read_text(encoding="utf-8") for path in sorted(self._top.rglob("*.py"))}
 
+    @cached_property
+    def _modules(self) -> dict[Path, str]:
+        """The dotted name of each file, after a dot."""
+        return {path: "." + ".".join(path.relative_to(self._top).with_suffix("").parts).removesuffix(".__init__")
+                for path in self._texts}
+
     def problem(self, place: str, old: str, new: str) -> str:
         """Why a change does not fit, or nothing."""
         if old == new:
@@ -53,7 +57,7 @@ class Source:
         if count != 1:
             return f"{place}: the pattern stands there {count} times, not once: {old!r}"
         try:
-            ast.parse(self._changed(where, old, new))
+            ast.parse(self._block(where, old, new))
         except SyntaxError as problem:
             return f"{place}: what comes of it is no Python: {problem}"
         return ""
@@ -64,6 +68,12 @@ class Source:
         self._texts[where.path] = text = self._changed(where, old, new)
         self._named.pop(where.path, None)
         where.path.write_text(text, encoding="utf-8")
+
+    def _block(self, where: Found, old: str, new: str) -> str:
+        """What becomes of the place alone, as statements that can be parsed."""
+        text, match = self._texts[where.path], self._matches(where, old)[0]
+        block = text[where.first : match.start()] + _without_blanks(old, new) + text[match.end() : where.last]
+        return f"if True:\n{block}" if block[:1].isspace() else block
 
     def _changed(self, where: Found, old: str, new: str) -> str:
         text, (match,) = self._texts[where.path], self._matches(where, old)
@@ -77,12 +87,12 @@ class Source:
         last, end = place.rpartition(".")[2], f".{place}"
         found = []
         for path, text in self._texts.items():
-            module = ".".join(path.relative_to(self._top).with_suffix("").parts).removesuffix(".__init__")
-            if f".{module}".endswith(end):
+            module = self._modules[path]
+            if module.endswith(end):
                 found.append(Found(path, 0, len(text)))
             if last in text:
                 found += [Found(path, first, stop) for name, first, stop in self._names(path)
-                          if f".{module}.{name}".endswith(end)]
+                          if f"{module}.{name}".endswith(end)]
         return found
 
     def _names(self, path: Path) -> list[tuple[str, int, int]]:
