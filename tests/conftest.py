@@ -17,7 +17,8 @@ are those others, and what hypothesis draws, with as many examples as it wants.
 
 What is played in bulk (all deviations of a schedule, a campaign's seeds, what hypothesis draws) is shared out:
 ``--share 8`` plays an eighth, and the number of commits says which, so that eight commits play all. Every part has
-been played before, so what fails is news.
+been played before, so what fails is news. Of what takes minutes and has likes, marked ``in_turn`` with the name of
+the family, it plays one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,15 +105,29 @@ def share(pytestconfig: pytest.Config) -> range:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the tests that run only since hypothesis draws for them, keep a share. It marks them before."""
+    """Of the tests that run only since hypothesis draws for them, keep a share. It marks them before. Of each
+    family, keep the one whose turn it is."""
     share = _share_of(config)
     kept = [item for item in items if item.get_closest_marker("slow") is not None
             or item.get_closest_marker("hypothesis") is None or crc32(item.nodeid.encode()) in share]
     chosen = {*kept}
+    if share.step > 1:
+        chosen -= {*_out_of_turn(kept)}
+        kept = [item for item in kept if item in chosen]
     left_out = [item for item in items if item not in chosen]
     items[:] = kept
     if left_out:
         config.hook.pytest_deselected(items=left_out)
+
+
+def _out_of_turn(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    families: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if (mark := item.get_closest_marker("in_turn")) is not None:
+            families.setdefault(mark.args[0], []).append(item)
+    for family in families.values():
+        del family[_commits() % len(family)]
+        yield from family
 
 
 def _share_of(config: pytest.Config) -> range:
@@ -119,6 +135,7 @@ def _share_of(config: pytest.Config) -> range:
     return range(_commits() % parts if parts > 1 else 0, sys.maxsize, parts)
 
 
+@cache
 def _commits() -> int:
     """How many there are; so that a share is the same one whenever a commit is tested."""
     words = ("git", "rev-list", "--count", "HEAD")

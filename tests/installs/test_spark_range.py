@@ -19,6 +19,7 @@ def test_the_environment_of_the_tests_has_the_newest_one() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.in_turn("installs")
 @pytest.mark.spark
 @pytest.mark.timeout(3_600)
 def test_the_oldest_one_runs_the_demo() -> None:

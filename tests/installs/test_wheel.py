@@ -33,6 +33,7 @@ def python_of(version: str) -> str | None:
 
 
 @pytest.mark.slow
+@pytest.mark.in_turn("installs")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("version", "extra"), ROWS, ids=[version for version, _ in ROWS])
 def test_the_wheel_does_what_it_is_for_in_an_empty_environment(version: str, extra: str) -> None:

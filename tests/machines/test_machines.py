@@ -19,7 +19,7 @@ from machines.ground import lacks
 from machines.town import Shape, town
 
 MISSING = lacks((*DISKS, "openssl"))
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(3_600),
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.in_turn("machines"), pytest.mark.timeout(3_600),
               pytest.mark.skipif(bool(MISSING), reason=f"NOTHING WAS TESTED. This machine lacks: {MISSING}")]
 TESTS = Path(__file__).resolve().parents[1]
 
