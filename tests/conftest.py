@@ -16,9 +16,9 @@ are others is told at the end, by pytest's own count too, which xdist would keep
 are those others, and what hypothesis draws, with as many examples as it wants.
 
 What is played in bulk (all deviations of a schedule, a campaign's seeds, what hypothesis draws) is shared out:
-``--share 8`` plays an eighth, and the number of commits says which, so that eight commits play all. Every part has
-been played before, so what fails is news. Of what takes minutes and has likes, marked ``in_turn`` with the name of
-the family, it plays one.
+``--share 16`` plays a sixteenth, and the number of commits says which, so that sixteen commits play all. Every
+part has been played before, so what fails is news. Of what takes minutes and has likes, marked ``in_turn`` with
+the name of the family, it plays one.
 """
 
 from __future__ import annotations

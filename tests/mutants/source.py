@@ -1,11 +1,11 @@
 """The package's source, as mutants point at it: a place by its dotted name, and in it a pattern.
 
-A place is the end of a dotted name: of a function, a class, a value with a name, or a module. ``Vnode.on_grant`` is
-one wherever ``Vnode`` stands; where two have that end, more of the name tells them apart. Files may be moved and
-lines be broken anew without a mutant taking notice. What no longer fits is told, and changes nothing.
+A place is the end of a dotted name: of a function, a class, a value with a name, or a module. ``Vnode.on_grant``
+is one wherever ``Vnode`` stands; where two have that end, more of the name tells them apart. Files may be moved
+and lines be broken anew without a mutant taking notice. What no longer fits is told, and changes nothing.
 
-Rejected: patterns of syntax trees. Half of the mutants break words of a document, a key or a single operator, which
-are shorter to show than to describe.
+Rejected: patterns of syntax trees. Half of the mutants break words of a document, a key or a single operator,
+which are shorter to show than to describe.
 """
 
 from __future__ import annotations

@@ -28,8 +28,6 @@ SEEDS = 100
 """Of a campaign; thousands are for ``scripts/simulate``."""
 PLANTED_SEEDS = 200
 VACUOUS_MAX = 0.2
-MISSED_MAX = 8
-"""Kinds of faults that a share of the campaign may be without; the whole has them all."""
 KEPT = Path(__file__).with_name("seeds.txt")
 Play = Callable[[Iterable[int]], list[Verdict]]
 TOP = Path(__file__).resolve().parents[2]
@@ -68,12 +66,13 @@ def test_every_promise_is_kept(play: Play, share: range) -> None:
     verdicts = play(seeds)
 
     assert all(verdict.passed for verdict in verdicts), told(verdicts)
-    assert sum(verdict.is_vacuous for verdict in verdicts) <= VACUOUS_MAX * len(seeds)
     stats: Counter[str] = sum((verdict.stats for verdict in verdicts), Counter())
-    missed = [fault for fault in FAULTS if not stats[f"fault {fault}"]]
-    assert len(missed) <= (MISSED_MAX if share.step > 1 else 0), missed
+    assert stats["elections"] and stats["on wire"]
+    if share.step > 1:
+        return  # a few seeds do not meet everything; test_covering plays some that do
+    assert sum(verdict.is_vacuous for verdict in verdicts) <= VACUOUS_MAX * len(seeds)
+    assert [fault for fault in FAULTS if not stats[f"fault {fault}"]] == []
     assert stats["elections"] > 3 * len(seeds)
-    assert stats["on wire"]
 
 
 def test_the_options_of_many_seeds_reach_every_size() -> None:
