@@ -20,7 +20,7 @@ from skuld_py.simulation.coordination import __main__ as command
 from skuld_py.simulation.coordination.stage import World
 from skuld_py.simulation.coordination.talking import MIXES, run
 
-SEEDS = 30
+SEEDS = 20
 SEEDS_FOR_BROKEN = 60
 
 

@@ -15,7 +15,7 @@ from skuld_py.embedded.local import LocalCluster
 from skuld_py.testing import MemoryClient
 from system.lives import ACTS, Difference, drawn, in_memory, live, live_both
 
-LIVES = int(os.environ.get("SKULD_TEST_LIVES", "30"))
+LIVES = int(os.environ.get("SKULD_TEST_LIVES", "16"))
 FIRST = int(os.environ.get("SKULD_TEST_FIRST_LIFE", "0"))
 ACTS_OF_ONE = 18
 LIVES_OF_A_CLUSTER = 200
