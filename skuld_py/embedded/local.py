@@ -210,14 +210,15 @@ class LocalCluster:
     def start_worker(self, queue: str, app: str | Sequence[str], *options: str,
                      working_directory: Path | None = None,
                      environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start a worker process for a queue; ``app`` names the modules with its task functions.
+        """Start a worker process for a queue, or none (``--workflows`` is among the options then); ``app`` names
+        the modules with its task functions.
 
         It is not waited for: a task that is enqueued now is run once the worker is ready. ``options`` are
         those of ``skuld worker``; modules are found in ``working_directory`` too.
         """
         index = len(self._workers)
         modules = [app] if isinstance(app, str) else app
-        arguments = ["worker", "--nodes", ",".join(self.addresses), "--queue", queue,
+        arguments = ["worker", "--nodes", ",".join(self.addresses), *(["--queue", queue] if queue else []),
                      "--directory", str(self._directory / f"worker-{index}")]
         for module in modules:
             arguments += ["--app", module]

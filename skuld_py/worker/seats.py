@@ -1,9 +1,9 @@
 """A worker that takes seats of workflows: it is told by its node which steps its slots serve, and claims there.
 
 One thread, whose report waits at the node until the seats are others (``WAIT_S`` at the
-most). Of a seat in a function or an output the step's queue is claimed from; of one in an input the feeders'; of
-one in an output the queue of what seals it, too. No more is claimed from a step's queue than its seat has slots:
-times what a slot takes together, where ``size_of`` says so.
+most). Of a seat the step's queue is claimed from: that of an input has its roots. Besides, of a seat in an input
+the feeders' queue, of one in an output the queue of what seals it. No more is claimed from a step's queue than its
+seat has slots: times what a slot takes together, where ``size_of`` says so.
 
 All its reports go to one node, as long as that answers: two would both count its slots.
 
@@ -37,6 +37,10 @@ SizeOf = Callable[[str, str], int]
 """How many segments of a step a slot takes together."""
 
 
+OWN_QUEUES = {INPUT: FEED, OUTPUT: SEAL}
+"""By the kind of a seat, the queue of the workflow's own tasks that are its business, too."""
+
+
 def _one(workflow: str, step: str) -> int:
     return 1
 
@@ -46,20 +50,20 @@ def queues_of(seats: Iterable[Seat], size_of: SizeOf = _one) -> Queues:
     caps: Counter[str] = Counter()
     fences: dict[str, int] = {}
     for seat in seats:
-        named = queue_of(seat.workflow, FEED if seat.kind == INPUT else seat.step)
-        caps[named] += seat.count * (1 if seat.kind == INPUT else size_of(seat.workflow, seat.step))
-        fences[named] = seat.fence
-        if seat.kind == OUTPUT:
-            sealing = queue_of(seat.workflow, SEAL)
-            caps[sealing] += seat.count
-            fences[sealing] = seat.fence
+        step = queue_of(seat.workflow, seat.step)
+        caps[step] += seat.count * size_of(seat.workflow, seat.step)
+        fences[step] = seat.fence
+        if (own := OWN_QUEUES.get(seat.kind)) is not None:
+            beside = queue_of(seat.workflow, own)
+            caps[beside] += seat.count
+            fences[beside] = seat.fence
     return {queue: (cap, fences[queue]) for queue, cap in caps.items()}
 
 
 def reporter(client: Client, worker: WorkerStatus, look: Callable[[], WorkerStatus],
-             on_seats: Callable[[Queues], None]) -> Attendance | SeatKeeper:
+             on_seats: Callable[[Queues], None], size_of: SizeOf) -> Attendance | SeatKeeper:
     """What reports for a worker: as it says of itself, with seats or without."""
-    return SeatKeeper(client, look, on_seats) if worker.takes_seats else Attendance(client, look)
+    return SeatKeeper(client, look, on_seats, size_of) if worker.takes_seats else Attendance(client, look)
 
 
 class SeatKeeper:
@@ -119,7 +123,15 @@ class SeatKeeper:
                 _log.warning("this worker is given no seats of workflows: %s", error)
             return REFUSED_S
         self._was_refused = False
-        if told != self._seats and not self._closing.is_set():
-            self._seats = told
-            self._on_seats(queues_of(told.seats, self._size_of))
+        return self._take(told)
+
+    def _take(self, told: WorkerSeats) -> float:
+        if told == self._seats or self._closing.is_set():
+            return 0.0
+        try:
+            queues = queues_of(told.seats, self._size_of)
+        except SkuldError:
+            return PAUSE_S  # it is told so again
+        self._seats = told
+        self._on_seats(queues)
         return 0.0
