@@ -117,7 +117,7 @@ class Worker:
                                                                self._ignition.generation))
         self._profile = profile(self._reading.holder, slots, weights, tags_of(tags), takes_seats=takes_seats)
         self._attendance = reporter(attending, self._profile, self._status, self._claimer.seat,
-                                    self._flow.size_of)
+                                    self._flow.size_of, lease_s)
         self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
                                   partial(self._post, self._on_engine_failure))
 

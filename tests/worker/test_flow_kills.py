@@ -24,9 +24,9 @@ from skuld_py.workflow.definition.reading import read
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-ROOTS = int(os.environ.get("SKULD_FLOW_ROOTS", "200"))
+ROOTS = int(os.environ.get("SKULD_FLOW_ROOTS", "100"))
 PATIENCE_S = 120.0
-SLOTS, LEASE_S = 4, 3
+SLOTS, LEASE_S = 8, 2
 APP = '''
 import skuld_py
 
@@ -83,8 +83,8 @@ class Crew:
 @pytest.fixture
 def crew(cluster: LocalCluster, tmp_path: Path) -> Iterator[Crew]:
     made = Crew(cluster, tmp_path)
-    made.start()
-    made.start()
+    for _ in range(3):
+        made.start()
     yield made
     made.stop()
 
