@@ -29,9 +29,10 @@ from skuld_py.worker.attendance import LEASE_S
 from skuld_py.worker.claimer import Claimer
 from skuld_py.worker.seats import SeatKeeper, queues_of
 from skuld_py.worker.worker import Worker
+from skuld_py.worker.workflows.children import Calls, packed
 from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.reading import read
-from skuld_py.workflow.scheduling.demand import UNBOUNDED
+from skuld_py.workflow.segments import root_ids
 from worker.running import FakeEngine, RunningWorker
 
 Eventually = Callable[[Callable[[], bool]], None]
@@ -211,19 +212,30 @@ def test_a_stale_seat_is_no_error_and_claims_again_as_soon_as_it_is_told(
 STEPS = ("in", "work", "out")
 NAMES = ("w0", "w1", "w2")
 _running: Counter[tuple[str, str]] = Counter()
-_gate = threading.Semaphore(0)
-_lock = threading.Lock()
+_gate = threading.Condition()
+_opened: Counter[tuple[str, str]] = Counter()
+"""By step, how often those that waited were let go."""
 
 
 @skuld_py.task(name="seats.hold")
 def hold(event: dict[str, Any]) -> None:
-    """Around each segment: it is counted, and waits to be let go."""
+    """Around each segment: it is counted, and waits to be let go, or for the order to stop."""
     step = event["workflow"], event["step"]
-    with _lock:
-        _running[step] += 1
-    _gate.acquire(timeout=60)
-    with _lock:
-        _running[step] -= 1
+    with _gate:
+        came = _opened[step]
+        try:
+            _running[step] += 1
+            while _opened[step] == came:
+                _gate.wait(0.05)
+        finally:
+            _running[step] -= 1
+
+
+def let_go(*steps: tuple[str, str]) -> None:
+    """What runs of these steps now; what begins later is held."""
+    with _gate:
+        _opened.update(steps)
+        _gate.notify_all()
 
 
 @skuld_py.task(name="seats.numbers")
@@ -244,38 +256,43 @@ def workflow(name: str, percentage: int) -> Definition:
         "lifecycles": [{"step": "all", "before_task": "seats.hold"}]})
 
 
+def submit(client: Client, flow: Definition) -> None:
+    """And give every step enough to do, so that its slots are the only bound."""
+    client.submit_workflow(flow)
+    for number, step in enumerate(STEPS[1:], 1):
+        made = root_ids(flow.id, "in", number << 20, 200, time.time_ns() // 1_000_000)
+        calls = Calls(flow.entries[step])
+        client.enqueue_many(flow.queue(step), [calls.payload(packed(0), root, "in") for root in made], ids=made,
+                            **calls.options)
+
+
 def running() -> dict[str, list[int]]:
     """By workflow, how many segments of each step run."""
-    with _lock:
+    with _gate:
         return {name: [_running[name, step] for step in STEPS] for name in NAMES}
 
 
 def dealt(sharing: str, slots: int, *workflows: Definition) -> dict[str, list[int]]:
     """What the pure function says of so many slots: by workflow, how many each step has."""
-    rows = tuple(DemandRow(each.id, STEPS, (1, 1, 1), (UNBOUNDED,) * 3, (0, 0, 0), (0, 0, 0),
-                           percentage=each.percentage) for each in workflows)
+    rows = tuple(DemandRow(each.id, STEPS, (1, 1, 1), tuple(step.most for step in each.demand.steps), (0, 0, 0),
+                           (0, 0, 0), percentage=each.percentage) for each in workflows)
     seats = decide(SeatsInput(sharing, ((),), (PlaceRow("a", slots),), rows)).of(0)
     counts = {(rows[flow].name, STEPS[step]): count for flow, step, count in seats}
     return {name: [counts.get((name, step), 0) for step in STEPS] for name in NAMES}
 
 
 def settles(eventually: Eventually, wanted: dict[str, list[int]]) -> None:
-    """What runs becomes that. What was claimed for earlier seats runs on until it is let go."""
-    seen, since = running(), time.monotonic()
-
+    """What runs becomes that. Where more runs, which was claimed for earlier seats, it is let go."""
     def is_so() -> bool:
-        nonlocal seen, since
-        if running() != seen:
-            seen, since = running(), time.monotonic()
-        elif seen != wanted and time.monotonic() > since + 0.5 and (count := sum(map(sum, seen.values()))):
-            _gate.release(count)
-            since = time.monotonic()
-        return running() == wanted
+        seen = running()
+        let_go(*((name, step) for name in NAMES
+                 for step, count, most in zip(STEPS, seen[name], wanted[name], strict=True) if count > most))
+        return seen == wanted
     eventually(is_so)
 
 
 class Fleet:
-    """Workers of four slots, each of which reports to one node; what they are told to stop is let go."""
+    """Workers of four slots, each of which reports to one node."""
 
     def __init__(self, cluster: LocalCluster, place: Path) -> None:
         self._cluster, self._place = cluster, place
@@ -284,18 +301,15 @@ class Fleet:
 
     def start(self, node: int) -> None:
         self._count += 1
-        self._running.append(RunningWorker(
-            Worker([self._cluster.addresses[node]], "", FakeEngine(), slots=4, holder=f"w{self._count}",
-                   renewer_log=self._place / f"{self._count}.log", report=lambda line: None, takes_seats=True),
-            FakeEngine(), []))
+        worker = Worker([self._cluster.addresses[node]], "", FakeEngine(), slots=4, holder=f"w{self._count}",
+                        grace_s=0.0, renewer_log=self._place / f"{self._count}.log", report=lambda line: None,
+                        takes_seats=True)
+        self._running.append(RunningWorker(worker, FakeEngine(), []))
 
     def stop(self) -> None:
-        """The oldest one."""
+        """The oldest one, which gives back what it holds."""
         leaving = self._running.pop(0)
         leaving.worker.stop()
-        while leaving.status is None:
-            _gate.release(4)
-            time.sleep(0.02)
         assert leaving.end() == 0
 
 
@@ -305,7 +319,6 @@ def fleet(cluster: LocalCluster, client: Client, tmp_path: Path) -> Iterator[Fle
     yield made
     for name in NAMES:
         client.kill_workflow(name)
-    _gate.release(10_000)
     while made._running:
         made.stop()
     share(cluster, "balanced")
@@ -326,8 +339,8 @@ def test_three_workflows_share_twelve_slots_of_real_workers(
     for node in (0, 0, 1):
         fleet.start(node)
     for each in flows:
-        client.submit_workflow(each)
-    settles(eventually, {"w0": [2, 1, 1], "w1": [2, 1, 1], "w2": [2, 1, 1]})
+        submit(client, each)
+    settles(eventually, {"w0": [1, 2, 1], "w1": [1, 2, 1], "w2": [1, 2, 1]})
     with pytest.raises(Refused, match="only workers claim that were given a seat") as refused:
         client.claim("wf.w0.work")
     assert refused.value.code == "no_seat"
@@ -337,7 +350,7 @@ def test_three_workflows_share_twelve_slots_of_real_workers(
         wanted = dealt(sharing, 12, *flows)
         settles(eventually, wanted)
         if sharing == "greedy":
-            assert wanted == {"w0": [4, 4, 4], "w1": [0, 0, 0], "w2": [0, 0, 0]}
+            assert wanted == {"w0": [1, 6, 5], "w1": [0, 0, 0], "w2": [0, 0, 0]}
             status = CliRunner().invoke(main, ["status", "--nodes", ",".join(cluster.addresses)]).output
             assert "w1" in status and "needs 3 slots; of 12, other workflows have 12" in status
         fleet.start(0)
