@@ -18,6 +18,7 @@ from subprocess import Popen
 import pytest
 
 from skuld_py.client.client import Client
+from skuld_py.demo.readiness import what_is_missing
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.worker.journal import decode_entry
 from skuld_py.workflow.definition.reading import read
@@ -81,6 +82,13 @@ class Crew:
 
 
 @pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    """One with keys, and with schedulers beside its nodes."""
+    with LocalCluster(tmp_path / "cluster", what_is_missing=what_is_missing, is_keyed=True, schedulers=2) as made:
+        yield made
+
+
+@pytest.fixture
 def crew(cluster: LocalCluster, tmp_path: Path) -> Iterator[Crew]:
     made = Crew(cluster, tmp_path)
     for _ in range(3):
@@ -106,9 +114,10 @@ def test_whatever_is_killed_each_root_is_complete_each_output_is_written_once_an
                        {"from": "square", "to": ["above"], "when": ["not", "kills_app:is_negative"]}]})
     acts: list[tuple[float, Callable[[str], None]]] = [
         (0.1, crew.kill_other_than), (0.3, crew.kill), (0.5, lambda feeds: cluster.kill_node(0)),
-        (0.7, crew.kill_other_than), (0.8, lambda feeds: cluster.start_node(0))]
+        (0.6, lambda feeds: cluster.kill_scheduler(0)), (0.7, crew.kill_other_than),
+        (0.8, lambda feeds: cluster.start_node(0))]
 
-    with Client(cluster.addresses, timeout_s=30) as client:
+    with Client(cluster.addresses, timeout_s=30, key=cluster.key) as client:
         feeder, = client.submit_workflow(definition).feeders.values()
         for entry in client.log(feeder, follow_s=PATIENCE_S):
             said = decode_entry(entry.data)
@@ -125,3 +134,5 @@ def test_whatever_is_killed_each_root_is_complete_each_output_is_written_once_an
     assert rows(tmp_path / "above") == [(number, 3 * number * number) for number in range(1, ROOTS + 1)]
     assert rows(tmp_path / "below") == sorted((-number, 3 * number * number) for number in range(1, ROOTS + 1))
     assert (applied["exhaust-input"], applied["seal-output"]) == (1, 2)
+    for number in (0, 1):
+        assert "decided allocation-1" in cluster.scheduler_log(number).read_text()
