@@ -27,7 +27,7 @@ from skuld_py.runtime.zookeeper.log_following import command
 from skuld_py.worker import claimer as claimer_module
 from skuld_py.worker.attendance import LEASE_S
 from skuld_py.worker.claimer import Claimer
-from skuld_py.worker.seats import SeatKeeper, queues_of
+from skuld_py.worker.seats import SeatKeeper, SizeOf, queues_of
 from skuld_py.worker.worker import Worker
 from skuld_py.worker.workflows.children import Calls, packed
 from skuld_py.workflow.definition.definition import Definition
@@ -51,8 +51,10 @@ def test_a_seat_is_a_queue_with_a_cap_and_a_fence() -> None:
 class Keeping:
     """A client that answers reports as it is told, and notes what it was asked."""
 
-    def __init__(self, *answers: WorkerSeats | SkuldError) -> None:
+    def __init__(self, *answers: WorkerSeats | SkuldError, size_of: SizeOf = lambda workflow, step: 1,
+                 lease_s: float = 3_600.0) -> None:
         self.answers = [*answers]
+        self.size_of, self.lease_s = size_of, lease_s
         self.beside: list[float] = []
         self.asked: list[int] = []
         self.is_empty, self.said_goodbye, self.is_over = (threading.Event() for _ in range(3))
@@ -65,6 +67,7 @@ class Keeping:
 
     def take_seats(self, worker: WorkerStatus, lease_s: float, *, wait_s: float, seated: int) -> WorkerSeats:
         self.asked.append(seated)
+        assert lease_s == 3 * wait_s == min(self.lease_s, LEASE_S)
         if not self.answers:
             self.is_empty.set()
             assert self.said_goodbye.wait(20)
@@ -81,12 +84,13 @@ class Keeping:
 
     def run(self) -> list[Any]:
         told: list[Any] = []
-        keeper = SeatKeeper(self, lambda: STATUS, told.append)  # type: ignore[arg-type]
+        keeper = SeatKeeper(self, lambda: STATUS, told.append,  # type: ignore[arg-type]
+                            self.size_of, self.lease_s)
         keeper.start()
         assert self.is_empty.wait(20)
         keeper.hasten()
         keeper.close()
-        assert self.is_over.wait(20) and sorted(self.beside) == [0, LEASE_S]
+        assert self.is_over.wait(20) and sorted(self.beside) == [0, min(self.lease_s, LEASE_S)]
         return told
 
 
@@ -104,6 +108,27 @@ def test_seats_stay_while_no_node_can_be_asked(monkeypatch: pytest.MonkeyPatch) 
 
     assert client.run() == [{"wf.w.f": (1, 7)}]
     assert client.asked == [0, 5, 5]
+
+
+def test_a_worker_that_is_killed_keeps_its_seats_no_longer_than_its_tasks() -> None:
+    assert Keeping(WorkerSeats((), 5), lease_s=3.0).run() == [{}]
+
+
+def test_how_many_a_slot_takes_is_asked_again_where_that_cannot_be_known_yet(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.seats.PAUSE_S", 0.01)
+    sizes: list[int | SkuldError] = [Uncertain("uncertain", "no answer"), 20]
+
+    def size_of(workflow: str, step: str) -> int:
+        size = sizes.pop(0)
+        if isinstance(size, SkuldError):
+            raise size
+        return size
+    told = WorkerSeats((Seat("w", "f", FUNCTION, 2, 7),), 5)
+    client = Keeping(told, told, size_of=size_of)
+
+    assert client.run() == [{"wf.w.f": (40, 7)}]
+    assert client.asked == [0, 0, 5]
 
 
 # -- claiming for seats ----------------------------------------------------------------------------
