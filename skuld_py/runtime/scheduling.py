@@ -30,7 +30,6 @@ from skuld_py.errors import Refused, SkuldError
 from skuld_py.keys.files import ClusterKey
 from skuld_py.model.events import Answer, Asked, Compute, Computed, Received, Send, Ticked
 from skuld_py.model.messages import Failed
-from skuld_py.model.messages.decisions import Decide
 from skuld_py.model.names import WIDE_NAME, check_name
 from skuld_py.runtime.addresses import advertised, listening
 from skuld_py.runtime.clock import Clock
@@ -65,8 +64,6 @@ class Office:
             case Asked(client, message):
                 words = "this is a scheduler, which answers nodes alone; ask one of the cluster's nodes"
                 return [Answer(client, Failed(getattr(message, "request", 0), "not_a_node", words, True))]
-            case Received() if not isinstance(event.message, Decide):
-                return []
             case Received() | Computed() | Ticked():
                 if isinstance(event, Computed):
                     self._say(event)

@@ -28,7 +28,7 @@ from skuld_py.workflow.definition.reading import read
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 ROOTS = int(os.environ.get("SKULD_FLOW_ROOTS", "100"))
-PATIENCE_S = 120.0
+PATIENCE_S = 90.0 + ROOTS / 2
 SLOTS, LEASE_S = 8, 2
 APP = '''
 import skuld_py
