@@ -2,7 +2,7 @@
 
 The run of all tests plays ``ROOTS`` roots; the thousand of the design's acceptance:
 
-    SKULD_FLOW_ROOTS=1000 python -m pytest tests/worker/test_flow_kills.py
+    FLOW_ROOTS=1000 python -m pytest tests/worker/test_flow_kills.py
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from skuld_py.workflow.definition.reading import read
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-ROOTS = int(os.environ.get("SKULD_FLOW_ROOTS", "100"))
+ROOTS = int(os.environ.get("FLOW_ROOTS", "100"))
 PATIENCE_S = 90.0 + ROOTS / 2
 SLOTS, LEASE_S = 8, 2
 APP = '''
