@@ -376,8 +376,9 @@ def test_three_workflows_share_twelve_slots_of_real_workers(
         settles(eventually, wanted)
         if sharing == "greedy":
             assert wanted == {"w0": [1, 6, 5], "w1": [0, 0, 0], "w2": [0, 0, 0]}
-            status = CliRunner().invoke(main, ["status", "--nodes", ",".join(cluster.addresses)]).output
-            assert "w1" in status and "needs 3 slots; of 12, other workflows have 12" in status
+            for asked in (["status"], ["workflow", "status", "w1"]):
+                status = CliRunner().invoke(main, [*asked, "--nodes", ",".join(cluster.addresses)]).output
+                assert "w1" in status and "needs 3 slots; of 12, other workflows have 12" in status
         fleet.start(0)
         fleet.stop()
         settles(eventually, wanted)
