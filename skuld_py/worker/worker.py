@@ -93,9 +93,7 @@ class Worker:
         self._loop = EventLoop()
         self._ahead = Ahead(slots)
         self._desk = Desk(engine, lease_s, partial(self._post, self._on_outcome))
-        self._claimed_ahead, self._signals, self._has_room, self._is_claiming = 0, 0, False, True
-        self._beside = 0
-        """How many run that take no slot."""
+        self._claimed_ahead, self._signals, self._beside, self._has_room, self._is_claiming = 0, 0, 0, False, True
         self._stop_at: float | None = None
         self.counts = Counts()
         self._failure: str | None = None
@@ -283,7 +281,7 @@ class Worker:
 
     @property
     def _taken(self) -> int:
-        """Slots that are taken."""
+        """Slots that are taken; those that run ``_beside`` take none."""
         return len(self._running) - self._desk.beyond - self._beside
 
     def _start(self, runs: list[Run]) -> None:

@@ -137,7 +137,7 @@ def test_a_feeder_tells_how_far_it_is(caplog: pytest.LogCaptureFixture, monkeypa
     assert any(0 < done < total <= 12 for done, total, _ in told)
     assert caplog.messages[-1].endswith("workflow w, input texts: " + told[-1][2])
 
-    monkeypatch.setattr("skuld_py.worker.workflows.driving.LISTEN_S", 3_600.0)
+    monkeypatch.setattr("skuld_py.worker.workflows.driving.LISTEN_S", float("inf"))
     assert fed_telling(Farm())[-1] == (0, 0, "0 roots drawn, 0 complete, 0 under way, and the source has no more")
 
 
