@@ -49,6 +49,7 @@ _VERBS = {
     },
     "Workflows": {
         "workflow": "workflow:workflow",
+        "scheduler": "scheduler:scheduler",
     },
     "Archive": {
         "archive": "archive:archive",

@@ -88,6 +88,12 @@ class WorkflowStatus:
         return self.state == LIVE
 
     @property
+    def feeders(self) -> dict[str, TaskId]:
+        """The tasks that feed it, by input: their progress and their logs tell of its roots. Needs ``steps``."""
+        inputs = [step.name for step in self.steps if step.kind == INPUT]
+        return {step: TaskId(id) for step, id in zip(inputs, _feeders(self.id, inputs, self.plan), strict=True)}
+
+    @property
     def is_sealing(self) -> bool:
         """Whether every input is exhausted, so that the outputs are to be sealed. Needs ``steps``."""
         inputs = {step.name for step in self.steps if step.kind == INPUT}

@@ -69,13 +69,15 @@ class _Node:
 class LocalCluster:
     """ZooKeeper and ``nodes`` nodes below ``directory``. ``ports`` are the nodes'; free ones are picked.
     ``node_options`` are more of ``skuld node``'s; with ``gateway``, the options of one, it is started too.
-    ``is_keyed``: the cluster has keys, and ``key`` is the file of one that may do everything."""
+    ``is_keyed``: the cluster has keys, and ``key`` is the file of one that may do everything. ``schedulers``: as
+    many run beside the nodes, which know them."""
 
     def __init__(self, directory: Path, nodes: int = 3, partitions: int = 8, replicas: int = 3,
                  skew_ms: int = 1000, session_ms: int = 4000, *, name: str = "local",
                  ports: Sequence[int] = (), zookeeper_port: int = 0,
                  what_is_missing: WhatIsMissing | None = None, node_options: Sequence[str] = (),
-                 gateway: Sequence[str] | None = None, is_keyed: bool = False) -> None:
+                 gateway: Sequence[str] | None = None, is_keyed: bool = False,
+                 schedulers: int = 0) -> None:
         if ports and len(ports) != nodes:
             raise Refused("bad_ports", f"ports: {len(ports)} are given for {nodes} nodes")
         self.name = name
@@ -89,6 +91,8 @@ class LocalCluster:
         self._zookeeper: ZooKeeperServer | None = None
         self._what_is_missing = what_is_missing
         self._node_options = tuple(node_options)
+        self._schedulers: dict[int, subprocess.Popen[bytes] | None] = dict.fromkeys(
+            held_port(self, HOST) for _ in range(schedulers))
         self._gateway = gateway
         self._is_keyed = is_keyed
         self._cluster_key = self._directory / "cluster.key" if is_keyed else None
@@ -144,6 +148,9 @@ class LocalCluster:
         try:
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._start_zookeeper(timeout_s)
+            for port, running in self._schedulers.items():
+                if running is None or running.poll() is not None:
+                    self._launch_scheduler(port)
             for index, node in enumerate(self._nodes):
                 if not node.is_running:
                     self._launch(index)
@@ -162,7 +169,8 @@ class LocalCluster:
         """End everything: workers first, so that they can give back what they hold."""
         _stop_all([*self._workers, *self._gateways], grace_s)
         self._gateways.clear()
-        _stop_all([node.running for node in self._nodes if node.running is not None], grace_s)
+        schedulers = [running for running in self._schedulers.values() if running is not None]
+        _stop_all([*schedulers, *(node.running for node in self._nodes if node.running is not None)], grace_s)
         if self._zookeeper is not None:
             self._zookeeper.stop(min(grace_s, 5.0))
 
@@ -171,6 +179,16 @@ class LocalCluster:
         running = self._nodes[index].running
         if running is not None:
             process.stop(running, grace_s=0)
+
+    def kill_scheduler(self, index: int) -> None:
+        """End a scheduler at once."""
+        running = [*self._schedulers.values()][index]
+        if running is not None:
+            process.stop(running, grace_s=0)
+
+    def scheduler_log(self, index: int) -> Path:
+        """What a scheduler has printed."""
+        return self._directory / f"scheduler-{[*self._schedulers][index]}.log"
 
     def stop_node(self, index: int, grace_s: float = 10.0) -> None:
         """Have a node end cleanly: it hands over what it leads first."""
@@ -210,14 +228,15 @@ class LocalCluster:
     def start_worker(self, queue: str, app: str | Sequence[str], *options: str,
                      working_directory: Path | None = None,
                      environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start a worker process for a queue; ``app`` names the modules with its task functions.
+        """Start a worker process for a queue, or none (``--workflows`` is among the options then); ``app`` names
+        the modules with its task functions.
 
         It is not waited for: a task that is enqueued now is run once the worker is ready. ``options`` are
         those of ``skuld worker``; modules are found in ``working_directory`` too.
         """
         index = len(self._workers)
         modules = [app] if isinstance(app, str) else app
-        arguments = ["worker", "--nodes", ",".join(self.addresses), "--queue", queue,
+        arguments = ["worker", "--nodes", ",".join(self.addresses), *(["--queue", queue] if queue else []),
                      "--directory", str(self._directory / f"worker-{index}")]
         for module in modules:
             arguments += ["--app", module]
@@ -259,7 +278,15 @@ class LocalCluster:
         node.running = self._spawn(
             ["node", "--cluster", self.name, "--zookeeper", self.zookeeper_hosts, "--host", HOST,
              "--port", str(node.port), "--data", str(node.directory), "--session", f"{self._session_ms}ms",
-             *self._cluster_key_option(), *self._node_options], node.log, package=node.program)
+             *self._cluster_key_option(), *self._node_options,
+             *(word for port in self._schedulers for word in ("--scheduler", f"{HOST}:{port}"))],
+            node.log, package=node.program)
+
+    def _launch_scheduler(self, port: int) -> None:
+        keys = ["--data", str(self._directory / f"scheduler-{port}")] if self._is_keyed else []
+        self._schedulers[port] = self._spawn(
+            ["scheduler", "--cluster", self.name, "--zookeeper", self.zookeeper_hosts, "--host", HOST,
+             "--port", str(port), *keys, *self._cluster_key_option()], self._directory / f"scheduler-{port}.log")
 
     def _cluster_key_option(self) -> list[str]:
         return [] if self.cluster_key is None else ["--cluster-key", str(self.cluster_key)]

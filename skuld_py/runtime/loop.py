@@ -11,8 +11,9 @@ Invariants:
   under a flood, and news of a lost session never queues behind it.
 * Bytes from outside never raise here. What is no message is counted, and answered when its sender can be told.
   Peers' messages are heard only under the name of a member or a placed node, and never under this node's own: it
-  believes what it says to itself, and that takes no wire. Messages about the coordination log are heard from any
-  process, for a joiner is no member yet; it is dialled by its name, which is its address.
+  believes what it says to itself, and that takes no wire. Messages about the coordination log and about decisions
+  are heard from any process, for a joiner is no member yet and a scheduler never is one; it is dialled by its
+  name, which is its address.
 * With keys the key of its connection says who a sender is. A node's message is heard under the name that the
   roster has for its key, and under no other one; a client's if its key may ask for that (``clearance``). The key
   is looked up with every message: one that is revoked counts no more, though its connection stands.
@@ -55,6 +56,7 @@ from skuld_py.model.events import (
     Withheld,
 )
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Claim, Claimed, Failed, Greet, Message, Report
+from skuld_py.model.messages.decisions import DECISION_MESSAGES
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
@@ -75,8 +77,9 @@ BATCH_FRAMES = 256
 FAREWELL_MS = 300
 """How long a node answers after its farewell: what was sent before that was heard is there by then."""
 ACQUAINTANCES_MAX = 64
-"""Processes that were written to about the log and are no members; of more, the oldest is dropped."""
-_OF_THE_LOG = frozenset(COORDINATION_MESSAGES)
+"""Processes that were written to about the log or decisions and are no members; of more, the oldest is
+dropped."""
+_OF_ANYBODY = frozenset((*COORDINATION_MESSAGES, *DECISION_MESSAGES))
 
 _log = logging.getLogger(__name__)
 
@@ -118,8 +121,10 @@ class Loop:
 
     def __init__(self, machine: Machine[Told, Wish], store: Store, transport: Transport, registry: Performer,
                  clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "",
-                 keyring: Keyring | None = None, on_turn: Callable[[int], None] = lambda now_ms: None) -> None:
+                 keyring: Keyring | None = None, on_turn: Callable[[int], None] = lambda now_ms: None,
+                 acquaintances_max: int = ACQUAINTANCES_MAX) -> None:
         self.counters = Counters()
+        self._acquaintances_max = acquaintances_max
         self._me = me
         self._machine = machine
         self._store = store
@@ -315,7 +320,7 @@ class Loop:
             except Refused:
                 self.counters.wrong_role += 1
                 continue
-            if is_known or type(message) in _OF_THE_LOG:
+            if is_known or type(message) in _OF_ANYBODY:
                 yield Received(envelope.sender, message)
             else:
                 self.counters.strangers += 1
@@ -339,7 +344,7 @@ class Loop:
         for wish in wishes:
             if isinstance(wish, Announce):
                 self._learn(wish)
-            elif isinstance(wish, Send) and type(wish.message) in _OF_THE_LOG:
+            elif isinstance(wish, Send) and type(wish.message) in _OF_ANYBODY:
                 self._meet(wish.peer)
 
     def _learn(self, news: Announce) -> None:
@@ -361,7 +366,7 @@ class Loop:
         host, _, port = peer.rpartition(":")
         if not host or not port.isdecimal():
             return
-        if len(self._acquaintances) >= ACQUAINTANCES_MAX:
+        if len(self._acquaintances) >= self._acquaintances_max:
             del self._acquaintances[next(iter(self._acquaintances))]
         self._acquaintances[peer] = (host, int(port))
         self._dial()

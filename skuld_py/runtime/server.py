@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import attrs
 
@@ -132,7 +133,7 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
         server = Server(hosts, parameters, Member(name, found_at, place.port, ""), store, transport, session_ms,
                         partial(on_ready, name), scaling, retention, metrics, keyring, timing)
         _name_fatal_signals()
-        held.enter_context(_stopped_by_signals(server))
+        held.enter_context(stopped_by_signals(server))
         held.enter_context(_seldom_searched())
         held.callback(server.leave)
         server.run(data)
@@ -355,8 +356,16 @@ def _name_fatal_signals() -> None:
             faulthandler.enable()
 
 
+class Stoppable(Protocol):
+    """What runs until it is told."""
+
+    def stop(self) -> None:
+        """Let ``run`` return; from any thread or signal handler."""
+        ...
+
+
 @contextmanager
-def _stopped_by_signals(server: Server) -> Iterator[None]:
+def stopped_by_signals(server: Stoppable) -> Iterator[None]:
     """Turn the signals into ``server.stop``; outside the main thread, where Python has no signals, nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -38,6 +38,7 @@ from skuld_py.worker.event_loop import Course, EventLoop
 from skuld_py.worker.lease import Key
 from skuld_py.worker.middleware import Middleware, middleware_added, surround
 from skuld_py.worker.tracing import spanned
+from skuld_py.workflow.definition.names import is_feeder
 from skuld_py.workflow.segments import Emission
 
 CALL_CHARS = 80
@@ -144,6 +145,8 @@ class Run:
         self.batch: Company | None = None
         """The batch that it runs in."""
         self.needs_spark = assignment.needs_spark
+        self.is_beside = is_feeder(assignment.claim.queue)
+        """Whether it takes no slot: it mostly waits, for what runs in slots."""
         self.received_s = self.started_s = time.monotonic()
         self.fate: Fate | None = None
         self.deaths: int | None = None if assignment.has_past else 0

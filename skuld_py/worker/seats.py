@@ -1,9 +1,12 @@
 """A worker that takes seats of workflows: it is told by its node which steps its slots serve, and claims there.
 
-One thread, whose report waits at the node until the seats are others (``WAIT_S`` at the
-most). Of a seat in a function or an output the step's queue is claimed from; of one in an input the feeders'; of
-one in an output the queue of what seals it, too. No more is claimed from a step's queue than its seat has slots:
-times what a slot takes together, where ``size_of`` says so.
+One thread, whose report waits at the node until the seats are others, for a third of its lease at the most. That
+lease is the one by which the worker holds tasks, if it is less than others' reports last: so long the seats of one
+that was killed wait for it, as its tasks do.
+
+Of a seat the step's queue is claimed from: that of an input has its roots. Besides, of a seat in an input the
+feeders' queue, of one in an output the queue of what seals it. No more is claimed from a step's queue than its
+seat has slots: times what a slot takes together, where ``size_of`` says so.
 
 All its reports go to one node, as long as that answers: two would both count its slots.
 
@@ -27,7 +30,6 @@ from skuld_py.worker.attendance import GOODBYE_S, LEASE_S, REFUSED_S, Attendance
 from skuld_py.worker.scribe import is_passing
 from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
 
-WAIT_S = LEASE_S / 3
 PAUSE_S = 1.0
 
 _log = logging.getLogger(__name__)
@@ -35,6 +37,10 @@ Queues = Mapping[str, tuple[int, int]]
 """Of each queue how many tasks may be held at once, and the fence by which they are claimed."""
 SizeOf = Callable[[str, str], int]
 """How many segments of a step a slot takes together."""
+
+
+OWN_QUEUES = {INPUT: FEED, OUTPUT: SEAL}
+"""By the kind of a seat, the queue of the workflow's own tasks that are its business, too."""
 
 
 def _one(workflow: str, step: str) -> int:
@@ -46,32 +52,35 @@ def queues_of(seats: Iterable[Seat], size_of: SizeOf = _one) -> Queues:
     caps: Counter[str] = Counter()
     fences: dict[str, int] = {}
     for seat in seats:
-        named = queue_of(seat.workflow, FEED if seat.kind == INPUT else seat.step)
-        caps[named] += seat.count * (1 if seat.kind == INPUT else size_of(seat.workflow, seat.step))
-        fences[named] = seat.fence
-        if seat.kind == OUTPUT:
-            sealing = queue_of(seat.workflow, SEAL)
-            caps[sealing] += seat.count
-            fences[sealing] = seat.fence
+        step = queue_of(seat.workflow, seat.step)
+        caps[step] += seat.count * size_of(seat.workflow, seat.step)
+        fences[step] = seat.fence
+        if (own := OWN_QUEUES.get(seat.kind)) is not None:
+            beside = queue_of(seat.workflow, own)
+            caps[beside] += seat.count
+            fences[beside] = seat.fence
     return {queue: (cap, fences[queue]) for queue, cap in caps.items()}
 
 
 def reporter(client: Client, worker: WorkerStatus, look: Callable[[], WorkerStatus],
-             on_seats: Callable[[Queues], None]) -> Attendance | SeatKeeper:
+             on_seats: Callable[[Queues], None], size_of: SizeOf, lease_s: float) -> Attendance | SeatKeeper:
     """What reports for a worker: as it says of itself, with seats or without."""
-    return SeatKeeper(client, look, on_seats) if worker.takes_seats else Attendance(client, look)
+    if not worker.takes_seats:
+        return Attendance(client, look)
+    return SeatKeeper(client, look, on_seats, size_of, lease_s)
 
 
 class SeatKeeper:
     """In the place of ``attendance.Attendance``, whose reports wait for nothing. ``look`` says what to report of
-    the worker, and ``on_seats`` is given what it is told when that is new."""
+    the worker, and ``on_seats`` is given what it is told when that is new. ``lease_s``: of the worker's tasks."""
 
     def __init__(self, client: Client, look: Callable[[], WorkerStatus], on_seats: Callable[[Queues], None],
-                 size_of: SizeOf = _one) -> None:
+                 size_of: SizeOf = _one, lease_s: float = LEASE_S) -> None:
         self._client = client
         self._look = look
         self._on_seats = on_seats
         self._size_of = size_of
+        self._lease_s = min(LEASE_S, lease_s)
         self._seats = WorkerSeats()
         self._closing = threading.Event()
         self._was_refused = False
@@ -84,7 +93,7 @@ class SeatKeeper:
     def hasten(self) -> None:
         """Report beside the report that waits: something has changed."""
         if self._thread.is_alive() and not self._closing.is_set():
-            self._beside(LEASE_S)
+            self._beside(self._lease_s)
 
     def close(self) -> None:
         """Say goodbye, if that takes no longer than ``GOODBYE_S``: the report that waits is answered by that."""
@@ -110,7 +119,8 @@ class SeatKeeper:
     def _ask(self) -> float:
         """Report and take what is told; how long to pause then."""
         try:
-            told = self._client.take_seats(self._look(), LEASE_S, wait_s=WAIT_S, seated=self._seats.seated)
+            told = self._client.take_seats(self._look(), self._lease_s, wait_s=self._lease_s / 3,
+                                           seated=self._seats.seated)
         except SkuldError as error:
             if is_passing(error):
                 return PAUSE_S
@@ -119,7 +129,15 @@ class SeatKeeper:
                 _log.warning("this worker is given no seats of workflows: %s", error)
             return REFUSED_S
         self._was_refused = False
-        if told != self._seats and not self._closing.is_set():
-            self._seats = told
-            self._on_seats(queues_of(told.seats, self._size_of))
+        return self._take(told)
+
+    def _take(self, told: WorkerSeats) -> float:
+        if told == self._seats or self._closing.is_set():
+            return 0.0
+        try:
+            queues = queues_of(told.seats, self._size_of)
+        except SkuldError:
+            return PAUSE_S  # it is told so again
+        self._seats = told
+        self._on_seats(queues)
         return 0.0

@@ -24,7 +24,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -36,12 +35,12 @@ from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.task import Task
 from skuld_py.output.sweeping import Publisher
-from skuld_py.worker.ahead import PATIENCE_S, Ahead
+from skuld_py.worker.ahead import Ahead
 from skuld_py.worker.assignment import Assignment
 from skuld_py.worker.attendance import profile, status, work_said
 from skuld_py.worker.batches.batch import Batch, Outcome
 from skuld_py.worker.batches.desk import Desk
-from skuld_py.worker.blame import admitted, deaths_under, may_claim
+from skuld_py.worker.blame import admitted, may_claim
 from skuld_py.worker.claimer import Claimer
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.counts import Counts
@@ -59,6 +58,7 @@ from skuld_py.worker.seats import reporter
 from skuld_py.worker.shares import tags_of, weights_of
 from skuld_py.worker.signals import signals_heard
 from skuld_py.worker.vitals import overran
+from skuld_py.worker.waiting import Waiting
 from skuld_py.worker.workflows.cluster import flow_of
 
 SLOTS, LEASE_S, GRACE_S, LOOK_S, WORDS_CHARS_MAX = 2, 30.0, 30.0, 1.0, 200
@@ -89,11 +89,11 @@ class Worker:
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._running: dict[Key, Run] = {}
         self._writing: dict[Key, Run] = {}
-        self._waiting: list[Run] = []
+        self._waiting = Waiting()
         self._loop = EventLoop()
         self._ahead = Ahead(slots)
         self._desk = Desk(engine, lease_s, partial(self._post, self._on_outcome))
-        self._claimed_ahead, self._signals, self._has_room, self._is_claiming = 0, 0, False, True
+        self._claimed_ahead, self._signals, self._beside, self._has_room, self._is_claiming = 0, 0, 0, False, True
         self._stop_at: float | None = None
         self.counts = Counts()
         self._failure: str | None = None
@@ -114,7 +114,8 @@ class Worker:
                             on_trouble=lambda what: self._post(self._on_engine_death, what,
                                                                self._ignition.generation))
         self._profile = profile(self._reading.holder, slots, weights, tags_of(tags), takes_seats=takes_seats)
-        self._attendance = reporter(attending, self._profile, self._status, self._claimer.seat)
+        self._attendance = reporter(attending, self._profile, self._status, self._claimer.seat,
+                                    self._flow.size_of, lease_s)
         self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
                                   partial(self._post, self._on_engine_failure))
 
@@ -173,7 +174,7 @@ class Worker:
     def _is_over(self) -> bool:
         if self._failure is not None or self._signals > 1:
             return True
-        is_idle = not (self._running or self._writing or self._waiting or self._is_claiming)
+        is_idle = not (self._running or self._writing or self._waiting.runs or self._is_claiming)
         return self._stop_at is not None and is_idle
 
     def _exit_status(self) -> int:
@@ -188,8 +189,7 @@ class Worker:
             return
         self._stop_at = steady_s() + self._grace_s
         self._claimer.close()
-        self._write_releases(self._waiting, "the worker stops")
-        self._waiting = []
+        self._write_releases(self._waiting.take_all(), "the worker stops")
         if self._running:
             self._report(f"stopping; {len(self._running)} running tasks have {self._grace_s:g} s to end")
 
@@ -203,7 +203,7 @@ class Worker:
         is_starting = not self._ignition.is_ready and self._signals > 1  # it dies with this process
         if self._ignition.was_asked and not is_starting:
             self._engine.stop(grace_s=0 if self._running or self._signals > 1 else STOP_S)
-        held = [run for run in (*self._running.values(), *self._waiting) if not run.is_lost]
+        held = [run for run in (*self._running.values(), *self._waiting.runs) if not run.is_lost]
         for run in held:
             run.context.lose("the worker stops")
             run.interrupt()
@@ -218,7 +218,7 @@ class Worker:
 
     def _status(self) -> WorkerStatus:
         """As of now; from any thread."""
-        return status(self._profile, self._spark, len(self._running), len(self._waiting))
+        return status(self._profile, self._spark, len(self._running), len(self._waiting.runs))
 
     # -- claims --------------------------------------------------------------------------------
 
@@ -231,7 +231,9 @@ class Worker:
             self._lose(older, "the task was claimed again")
         runs = [self._run_of(assignment) for assignment in made]
         if self._stop_at is None:
-            self._waiting += runs
+            self._waiting.add(runs)
+            if beside := sum(run.is_beside for run in runs):
+                self._give_room(beside)
         else:
             self._write_releases(runs, "the worker stops")
         self._has_room = True
@@ -245,28 +247,23 @@ class Worker:
 
     def _on_known(self, made: list[Assignment], tasks: dict[bytes, Task]) -> None:
         """What tasks just claimed went through before."""
-        fresh = {each.key for each in made}
-        for run in self._waiting:
-            if run.key in fresh:
-                task = tasks.get(run.claim.id)
-                if task is not None:
-                    run.context.know(task)
-                run.deaths = 0 if task is None else deaths_under(run.context.earlier)
+        self._waiting.know({each.key for each in made}, tasks)
         self._has_room = True
 
     def _admit(self) -> None:
         """Start what may run now, in the order in which it came; and claim more, unless a task is to run alone."""
-        of_spark = [run for run in self._waiting if run.needs_spark]
+        of_spark = [run for run in self._waiting.runs if run.needs_spark]
         deaths = [run.deaths or 0 for run in self._running.values() if run.needs_spark]
         ready = self._ready(of_spark, deaths)
-        starting = [run for run in self._waiting if not run.needs_spark or run.key in ready]
-        for runs in self._desk.lots(starting, self._slots - self._taken):
-            begun = {run.key for run in runs}
-            self._waiting = [run for run in self._waiting if run.key not in begun]
+        starting = [run for run in self._waiting.runs if not run.needs_spark or run.key in ready]
+        beside = [[run] for run in starting if run.is_beside]
+        in_slots = [run for run in starting if not run.is_beside]
+        for runs in (*beside, *self._desk.lots(in_slots, self._slots - self._taken)):
+            self._waiting.take({run.key for run in runs})
             self._start(runs)
         deaths = [run.deaths or 0 for run in self._running.values() if run.needs_spark]
         if (self._ignition.is_replacing or len(self._writing) > WRITING_MAX
-                or not may_claim([run.deaths for run in self._waiting], deaths)):
+                or not may_claim([run.deaths for run in self._waiting.runs], deaths)):
             self._claimer.pause()
         else:
             self._claimer.resume()
@@ -284,8 +281,8 @@ class Worker:
 
     @property
     def _taken(self) -> int:
-        """Slots that are taken."""
-        return len(self._running) - self._desk.beyond
+        """Slots that are taken; those that run ``_beside`` take none."""
+        return len(self._running) - self._desk.beyond - self._beside
 
     def _start(self, runs: list[Run]) -> None:
         """Start a run, or several as a batch."""
@@ -296,6 +293,7 @@ class Worker:
         if run.kind is not None:
             self._desk.begin(runs)
             return
+        self._beside += run.is_beside
         self._scribe.begin(run)
         if run.needs_spark:
             self._heart.watch(run)
@@ -305,14 +303,9 @@ class Worker:
 
     def _give_back_what_waits_too_long(self) -> None:
         """All slots are taken for longer than was thought: what was claimed ahead may be done elsewhere."""
-        if self._taken < self._slots or not self._waiting:
+        if self._taken < self._slots or not self._waiting.runs:
             return
-        before_s = time.monotonic() - PATIENCE_S
-        late = [run for run in self._waiting
-                if run.received_s + self._desk.patience_s(run) < before_s and run.deaths == 0
-                and (self._ignition.is_ready or not run.needs_spark)]
-        if late:
-            self._waiting = [run for run in self._waiting if run not in late]
+        if late := self._waiting.take_late(self._desk.patience_s, has_spark=self._ignition.is_ready):
             self._ahead.forget()
             self._claimer.ended([run.key for run in late])
             self._give_room(len(late))
@@ -334,9 +327,7 @@ class Worker:
         for runs in (self._running, self._writing):
             if key in runs:
                 runs[key].context.extend(deadline)
-        for run in self._waiting:
-            if run.key == key:
-                run.context.extend(deadline)
+        self._waiting.extend(key, deadline)
 
     def _on_cancelled(self, key: Key) -> None:
         """The task was cancelled: stop it. A run that is over already is written as it ended."""
@@ -349,10 +340,8 @@ class Worker:
         elif key in self._writing:
             self._scribe.forget(self._writing[key])
         else:
-            kept = [run for run in self._waiting if run.key != key]
             self._claimer.ended([key])
-            self._give_room(len(self._waiting) - len(kept))
-            self._waiting = kept
+            self._give_room(sum(not run.is_beside for run in self._waiting.take({key})))
             self._has_room = True
 
     def _lose(self, run: Run, reason: str) -> None:
@@ -386,7 +375,8 @@ class Worker:
         self._heart.forget(run)
         self._settle(run, ending)
         self._claimer.ended([run.key])
-        self._give_room(1)
+        self._beside -= run.is_beside
+        self._give_room(not run.is_beside)
         self._has_room = True
 
     def _on_outcome(self, batch: Batch, outcome: Outcome) -> None:
@@ -394,7 +384,7 @@ class Worker:
         before = len(self._running)
         with self._scribe.together():
             left = self._desk.take(batch, outcome, self._running, self._settle)
-        self._waiting += left
+        self._waiting.add(left)
         self._ahead.note_batch(self._desk.learn(batch, outcome))
         self.counts.running = len(self._running)
         self.counts.seconds += outcome.wall_s

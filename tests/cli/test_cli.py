@@ -31,7 +31,7 @@ TOKEN = str(1 << 32)
 OF_TASKS = [verb.command for verb in table.VERBS if verb.command]
 VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", "drain", "status", "top",
          "members", "ring", *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker",
-         "workflow", "archive", "history", "gateway", "token", "manual", "config", "completion")
+         "workflow", "scheduler", "archive", "history", "gateway", "token", "manual", "config", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
               "cluster proofs", "cluster rotate", "cluster rules", "cluster secure", "cluster share")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")

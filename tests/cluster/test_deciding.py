@@ -335,6 +335,18 @@ def test_one_that_is_silent_is_passed_over_soon_and_one_that_works_is_waited_for
     assert len([name for name in SCHEDULERS if world.asked["m", name]]) == 3
 
 
+def test_those_that_were_silent_delay_one_decision_and_are_asked_again_after_a_rest() -> None:
+    machine, settings = Decider("m"), DeciderSettings()
+    machine.step(0, SchedulersChanged(("s1", "s2")))
+    machine.step(0, Wanted(1, QUESTION))
+
+    def begins(now_ms: int, replicas: int) -> set[type]:
+        return {type(effect) for effect in machine.step(now_ms, Wanted(1, ask_placement(NODES, 64, replicas)))}
+    assert Compute in {type(effect) for effect in machine.step(settings.silence_ms, Ticked())}
+    assert begins(settings.silence_ms + 1, 1) == {Compute}
+    assert begins(settings.silence_ms + settings.rest_ms, 2) == {Send}
+
+
 def test_when_time_is_up_a_member_decides_alone() -> None:
     world = World(["m"], SCHEDULERS, work_ms=40_000)
     world.want(QUESTION)

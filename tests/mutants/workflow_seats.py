@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "is_stale(fence, gone if known is None else known)", "known and is_stale(fence, known)", "X1",
            NODE + "test_a_claim_for_seats_of_a_workflow_that_has_ended_is_refused", seeds=0),
     mutant("anybody-claims", "who has no seat claims a workflow's segments", "knowledge.seating.Seating.flaw",
-           "return None if known is None or step in RESERVED_STEPS else (", "return None if True else (", "X1",
+           "return None if known is None or is_own(step) else (", "return None if True else (", "X1",
            NODE + "test_a_claim_without_a_seat_is_told_who_may_claim_there", seeds=0),
     mutant("waiting-claims-are-granted", "a claim waits on although its seats are gone",
            "ClaimOperation.try_again", "if is_of_workflow and ", "if is_of_workflow and not self._tried and ",

@@ -275,6 +275,7 @@ def test_a_claim_without_a_seat_is_told_who_may_claim_there(machines: Machines) 
     assert isinstance(answer, m.Failed) and answer.code == "no_seat"
     assert "step a of workflow w" in answer.text and "skuld worker --workflows" in answer.text
     assert isinstance(claim(machines, 0, queue="wf.w.seal"), m.Claimed)
+    assert isinstance(claim(machines, 0, queue="wf.w._acks-in"), m.Claimed), "a feeder's, who has no seat there"
     assert isinstance(claim(machines, 0, queue="wf.other.a"), m.Claimed), "nobody's, for all it knows"
 
 

@@ -50,6 +50,7 @@ from skuld_py.model.messages import (
     Kept,
     Message,
 )
+from skuld_py.model.messages.decisions import DECLINED, Undecided
 from skuld_py.model.messages.membership import NotNow
 from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster
 from skuld_py.node.process import Told, Wish
@@ -302,6 +303,19 @@ def test_a_stranger_is_heard_about_the_log_and_answered_at_the_address_that_is_i
     assert loop.counters.strangers == len(names) + 2
     assert world.peers == {"bert": ("127.0.0.1", 7002)} | {
         name: ("127.0.0.1", port) for port, name in enumerate(names[2:], 3)}
+
+
+def test_a_scheduler_which_is_no_member_is_heard_about_decisions_and_keeps_as_many_as_it_may() -> None:
+    question = Undecided(bytes(16), DECLINED)
+    script = Script(lambda event: [Send(event.peer, question)] if isinstance(event, Received) else [])
+    world: Any = World()
+    loop = Loop(script, world, world, world, Clock(), acquaintances_max=2)
+    for port in (1, 2, 3):
+        world.arrived.append((b"o", encode(Envelope(f"127.0.0.1:{port}", CLUSTER, (question,)))))
+    loop.turn()
+
+    assert len([event for event in script.events if isinstance(event, Received)]) == 3
+    assert world.peers == {f"127.0.0.1:{port}": ("127.0.0.1", port) for port in (2, 3)}
 
 
 def test_nobody_is_heard_under_the_node_s_own_name() -> None:

@@ -1,23 +1,21 @@
 """Draws roots, and looks after them, in the simplest way that is right: by the tasks themselves, all of them.
 
-It stands for a feeder where a test is about workers: whatever they left out is enqueued again, by the completions.
+It stands for a feeder where a cluster in memory runs one thing after the other: whatever was left out is enqueued
+again, by the completions.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from skuld_py.calls.payloads import decode_call
 from skuld_py.client.client import Client
-from skuld_py.errors import Malformed, SkuldError
 from skuld_py.model.task import Task
 from skuld_py.worker.workflows.children import Calls, Completed, Nursery, packed
-from skuld_py.worker.workflows.sealing import seal_call
 from skuld_py.workflow.definition.definition import Definition
-from skuld_py.workflow.segments import Emission, child_ids, root_ids, seal_id
+from skuld_py.workflow.segments import Emission, child_ids, root_ids
 
 PART = 250
 
@@ -60,14 +58,6 @@ class Auditor:
         self.repaired += len(missing)
         return not missing and all(task.state == "completed" for _, task in tasks.values())
 
-    def finish(self) -> None:
-        """Say that the input is exhausted, and have each leaf sealed."""
-        status = self._client.exhaust_input(self._definition.id, self._source)
-        assert status.is_sealing
-        for leaf in self._definition.leaves:
-            self._client.enqueue_many(self._definition.queue("seal"), [seal_call(self._definition.id, leaf)],
-                                      ids=[seal_id(self._definition.id, leaf, self._made_ms)])
-
     def _read(self, step: str) -> list[Task]:
         ids = [task.id for task in self._client.list(self._definition.queue(step))]
         return [task for start in range(0, len(ids), PART)
@@ -78,14 +68,3 @@ class Auditor:
         claim = next(claim for claim in task.claims if claim.token == task.completed_token)
         return Completed(task.id, tag[:20], tag[20:].decode(), claim.token, claim.start_ms,
                          Emission.decode(task.result))
-
-
-def until(is_so: Any, patience_s: float = 90.0) -> None:
-    """Ask until it is so; a cluster that lost a node may refuse for a moment."""
-    deadline = time.monotonic() + patience_s
-    while True:
-        with contextlib.suppress(SkuldError, Malformed):
-            if is_so():
-                return
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)

@@ -118,6 +118,29 @@ def test_all_that_is_drawn_goes_through_and_then_the_input_is_exhausted_and_the_
     assert [task.payload for task in farm.client.list(farm.queue("seal"))] == [call("skuld:seal", "w", "sizes")]
 
 
+def fed_telling(farm: Farm) -> list[tuple[float, float, str]]:
+    """What a feeder tells from its beginning to its end."""
+    run, = farm.claimed("feed")
+    farm.flow.begin([run])
+    told: list[tuple[float, float, str]] = []
+    run.context.progress = lambda *words: told.append(words)  # type: ignore[method-assign]
+    feed(run.context, "w", "texts")
+    return told
+
+
+def test_a_feeder_tells_how_far_it_is(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    caplog.set_level("INFO")
+    told = fed_telling(Farm(*(f"a{number}" for number in range(12))))
+
+    assert [done for done, *_ in told] == sorted(done for done, *_ in told)
+    assert told[-1] == (12, 12, "12 roots drawn, 12 complete, 0 under way, and the source has no more")
+    assert any(0 < done < total <= 12 for done, total, _ in told)
+    assert caplog.messages[-1].endswith("workflow w, input texts: " + told[-1][2])
+
+    monkeypatch.setattr("skuld_py.worker.workflows.driving.LISTEN_S", float("inf"))
+    assert fed_telling(Farm())[-1] == (0, 0, "0 roots drawn, 0 complete, 0 under way, and the source has no more")
+
+
 def test_nothing_is_to_be_drawn() -> None:
     farm = Farm()
     assert isinstance(farm.feed(), Returned)

@@ -10,10 +10,12 @@ import attrs
 import pytest
 
 import skuld_py
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, Uncertain
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.endings import Failed, Returned, Snoozed
+from skuld_py.worker.registry import lookup
 from skuld_py.worker.workflows.finding import found
+from skuld_py.worker.workflows.flow import Flow
 from skuld_py.workflow.definition.reading import read  # noqa: F401
 from skuld_py.workflow.segments import Emission, child_ids, value_of
 from worker.flows import Home
@@ -431,3 +433,26 @@ def test_names_are_those_of_task_functions_and_of_the_applications_modules_alone
                       (f"{__name__}:nobody", apps), ("nothing", apps)):
         with pytest.raises(Refused, match="function: "):
             found(name, own)
+
+
+@skuld_py.task(name="flow.many", batch=40)
+def many(value: Any) -> Any:
+    return value
+
+
+def test_a_slot_takes_what_its_entry_says_or_its_function_and_else_one() -> None:
+    at = home(even={"kind": "function", "function": "flow.leaf", "batch": 7},
+              split={"kind": "function", "function": "flow.many"})
+
+    assert [at.flow.size_of("sums", step) for step in ("numbers", "even", "split", "odd", "none")] == [
+        1, 7, 40, 1, 1]
+    at.flow.close(1)
+    at.standings["sums"] = attrs.evolve(at.standings["sums"], state="killed")
+    assert Flow(at, lookup).size_of("sums", "even") == 1
+    at.standing = silent  # type: ignore[method-assign]
+    with pytest.raises(Uncertain):
+        Flow(at, lookup).size_of("sums", "even")
+
+
+def silent(workflow: str) -> Any:
+    raise Uncertain("uncertain", "no answer")

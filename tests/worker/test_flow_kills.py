@@ -1,24 +1,41 @@
-"""A workflow of five steps over a thousand roots, whose workers and node are killed: it is whole, once."""
+"""A workflow of five steps, on real processes of which one after the other is killed: it is whole, once.
+
+The run of all tests plays ``ROOTS`` roots; the thousand of the design's acceptance:
+
+    FLOW_ROOTS=1000 python -m pytest tests/worker/test_flow_kills.py
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import Popen
 
 import pytest
+from click.testing import CliRunner
 
+from skuld_py.cli.main import main
 from skuld_py.client.client import Client
+from skuld_py.demo.readiness import what_is_missing
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.worker.journal import decode_entry
 from skuld_py.workflow.definition.reading import read
-from worker.auditor import Auditor, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
+ROOTS = int(os.environ.get("FLOW_ROOTS", "100"))
+PATIENCE_S = 90.0 + ROOTS / 2
+SLOTS, LEASE_S = 8, 2
 APP = '''
 import skuld_py
+
+@skuld_py.task(name="kills.numbers")
+def numbers(count):
+    return range(1, count + 1)
 
 @skuld_py.task(name="kills.pair")
 def pair(number):
@@ -31,7 +48,6 @@ def square(number, by):
 def is_negative(row):
     return row["number"] < 0
 '''
-ROOTS = 1_000
 
 
 def rows(place: Path) -> list[tuple[int, int]]:
@@ -40,56 +56,90 @@ def rows(place: Path) -> list[tuple[int, int]]:
     return sorted((row["number"], row["square"]) for row in map(json.loads, files[0].read_text().splitlines()))
 
 
-@pytest.mark.xfail(run=False, reason="its workers name the queues of steps, which nodes grant to"
-                                     " workers with seats alone; they are to take seats")
+class Crew:
+    """Workers of workflows, by their names. What is killed is replaced."""
+
+    def __init__(self, cluster: LocalCluster, place: Path) -> None:
+        self._cluster, self._place = cluster, place
+        self._running: dict[str, Popen[bytes]] = {}
+        self._count = 0
+
+    def start(self) -> None:
+        name = f"crew-{self._count}"
+        self._count += 1
+        self._running[name] = self._cluster.start_worker(
+            "", "kills_app", "--workflows", "--lease", f"{LEASE_S}s", "--slots", str(SLOTS), "--holder", name,
+            working_directory=self._place)
+
+    def kill(self, name: str) -> None:
+        self._running.pop(name).send_signal(signal.SIGKILL)
+        self.start()
+
+    def kill_other_than(self, name: str) -> None:
+        self.kill(next(each for each in self._running if each != name))
+
+    def stop(self) -> None:
+        for worker in self._running.values():
+            worker.terminate()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    """One with keys, and with schedulers beside its nodes."""
+    with LocalCluster(tmp_path / "cluster", what_is_missing=what_is_missing, is_keyed=True, schedulers=2) as made:
+        yield made
+
+
+@pytest.fixture
+def crew(cluster: LocalCluster, tmp_path: Path) -> Iterator[Crew]:
+    made = Crew(cluster, tmp_path)
+    for _ in range(3):
+        made.start()
+    yield made
+    made.stop()
+
+
 def test_whatever_is_killed_each_root_is_complete_each_output_is_written_once_and_sealed_once(
-        cluster: LocalCluster, tmp_path: Path) -> None:
+        cluster: LocalCluster, crew: Crew, tmp_path: Path) -> None:
     (tmp_path / "kills_app.py").write_text(APP)
     definition = read({
         "id": "kills",
         "edges": [["numbers", "pair"], ["pair", "square"], ["square", "below"], ["square", "above"]],
         "catalog": {
-            "numbers": {"kind": "input", "function": "kills.numbers"},
-            "pair": {"kind": "function", "function": "kills.pair"},
+            "numbers": {"kind": "input", "function": "kills.numbers", "parameters": {"count": ROOTS},
+                        "max_pending": max(8, ROOTS // 5), "root_timeout_s": 2},
+            "pair": {"kind": "function", "function": "kills.pair", "attempts": 100},
             "square": {"kind": "function", "function": "kills.square", "parameters": {"by": 3}, "attempts": 100},
             "below": {"kind": "output", "path": str(tmp_path / "below")},
             "above": {"kind": "output", "path": str(tmp_path / "above")}},
         "conditions": [{"from": "square", "to": ["below"], "when": "kills_app:is_negative"},
                        {"from": "square", "to": ["above"], "when": ["not", "kills_app:is_negative"]}]})
-    queues = ",".join(map(definition.queue, (*definition.order, "seal")))
+    acts: list[tuple[float, Callable[[str], None]]] = [
+        (0.1, crew.kill_other_than), (0.3, crew.kill), (0.5, lambda feeds: cluster.kill_node(0)),
+        (0.6, lambda feeds: cluster.kill_scheduler(0)), (0.7, crew.kill_other_than),
+        (0.8, lambda feeds: cluster.start_node(0))]
 
-    def start() -> Popen[bytes]:
-        return cluster.start_worker(queues, "kills_app", "--lease", "3", "--slots", "4",
-                                    working_directory=tmp_path)
-
-    with Client(cluster.addresses, timeout_s=30) as client:
-        client.submit_workflow(definition)
-        auditor = Auditor(client, definition)
-        auditor.draw(range(1, ROOTS + 1))
-        workers = [start(), start()]
-
-        def done(step: str, count: int) -> bool:
-            return client.count(definition.queue(step), states=("completed",)) >= count
-
-        until(lambda: done("pair", 200))
-        workers.pop(0).send_signal(signal.SIGKILL)
-        until(lambda: done("square", 300))
-        cluster.kill_node(0)
-        workers.append(start())
-        until(lambda: done("square", 900))
-        workers.pop(0).send_signal(signal.SIGKILL)
-        cluster.start_node(0)
-        until(auditor.is_over)
-        auditor.finish()
-        until(lambda: done("seal", 2))
-        workers.pop(0).send_signal(signal.SIGKILL)
-        workers.append(start())
-        status = client.await_workflow("kills", timeout_s=90)
+    shown = ""
+    with Client(cluster.addresses, timeout_s=30, key=cluster.key) as client:
+        feeder, = client.submit_workflow(definition).feeders.values()
+        for entry in client.log(feeder, follow_s=PATIENCE_S):
+            said = decode_entry(entry.data)
+            while acts and said["kind"] == "progress" and said["done"] >= acts[0][0] * ROOTS:
+                holder = next(each.holder for each in client.get(feeder).claims if each.token == entry.token)
+                acts.pop(0)[1](holder)
+            if not acts and not shown:
+                shown = CliRunner().invoke(
+                    main, ["workflow", "status", "kills", "--nodes", ",".join(cluster.addresses)],
+                    env={"SKULD_CLIENT_KEY": str(cluster.key)}).output
+        assert "input numbers: " in shown and "roots drawn" in shown
+        status = client.await_workflow("kills", timeout_s=PATIENCE_S)
         assert status.state == "completed"
-        until(lambda: client.get(status.plan).state == "completed")
-        seals = Counter(line.kind for line in client.follow_log(follow_s=0) if line.outcome == "applied")
-        workers.pop().terminate()
+        applied = Counter(line.kind for line in client.follow_log(follow_s=0) if line.outcome == "applied")
+        assert client.result(feeder) == {"completed": ROOTS, "deferred": 0}
+        assert client.result(status.plan, wait_s=PATIENCE_S)["state"] == "completed"
 
     assert rows(tmp_path / "above") == [(number, 3 * number * number) for number in range(1, ROOTS + 1)]
     assert rows(tmp_path / "below") == sorted((-number, 3 * number * number) for number in range(1, ROOTS + 1))
-    assert seals["seal-output"] == 2
+    assert (applied["exhaust-input"], applied["seal-output"]) == (1, 2)
+    for number in (0, 1):
+        assert "decided allocation-1" in cluster.scheduler_log(number).read_text()

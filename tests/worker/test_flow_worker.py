@@ -40,6 +40,14 @@ def last(what: Any) -> Any:
     return what
 
 
+@skuld_py.task(name="flows.hold")
+def hold() -> None:
+    assert goes_on.wait(60)
+
+
+goes_on = threading.Event()
+
+
 @pytest.fixture
 def flow(client: Client, queue: str, monkeypatch: pytest.MonkeyPatch) -> Definition:
     """A workflow of two steps, whose submission is known to all."""
@@ -112,3 +120,19 @@ def test_a_worker_that_stops_has_enqueued_what_it_completed(
     running.end()
 
     assert client.count(flow.queue("last")) == 2 * completed(client, flow, "pair")
+
+
+def test_a_feeder_takes_no_slot_and_gives_none_back(
+        client: Client, flow: Definition, start: Start, eventually: Eventually) -> None:
+    client.enqueue(flow.queue("feed"), hold.call())
+    running = start("feed", "last", slots=1)
+    eventually(lambda: running.has_said("flows.hold"))
+    eventually(lambda: running.worker._beside == 1)
+    draw(client, flow, [1, 2], "last")
+    eventually(lambda: completed(client, flow, "last") == 2)
+    assert completed(client, flow, "feed") == 0
+
+    goes_on.set()
+    eventually(lambda: completed(client, flow, "feed") == 1)
+    eventually(lambda: running.worker._beside == 0 and not running.worker._running)
+    assert running.worker._claimer._shares._permits - running.worker._claimed_ahead == 1

@@ -17,8 +17,8 @@ from skuld_py.cli.main import main
 from skuld_py.client.attending import WorkerSeats, WorkerStatus
 from skuld_py.client.claims import Claim
 from skuld_py.client.client import Client
-from skuld_py.cluster.log.commands import Command, KillWorkflow, SetSharing, SubmitWorkflow
-from skuld_py.cluster.log.workflows import StepRow
+from skuld_py.cluster.log.commands import SetSharing
+from skuld_py.cluster.scale.seats import DemandRow, PlaceRow, SeatsInput, decide
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model.seats import FUNCTION, INPUT, OUTPUT, Seat
@@ -27,8 +27,12 @@ from skuld_py.runtime.zookeeper.log_following import command
 from skuld_py.worker import claimer as claimer_module
 from skuld_py.worker.attendance import LEASE_S
 from skuld_py.worker.claimer import Claimer
-from skuld_py.worker.seats import SeatKeeper, queues_of
+from skuld_py.worker.seats import SeatKeeper, SizeOf, queues_of
 from skuld_py.worker.worker import Worker
+from skuld_py.worker.workflows.children import Calls, packed
+from skuld_py.workflow.definition.definition import Definition
+from skuld_py.workflow.definition.reading import read
+from skuld_py.workflow.segments import root_ids
 from worker.running import FakeEngine, RunningWorker
 
 Eventually = Callable[[Callable[[], bool]], None]
@@ -40,15 +44,17 @@ def test_a_seat_is_a_queue_with_a_cap_and_a_fence() -> None:
                        Seat("w", "out", OUTPUT, 2, 7), Seat("x", "f", FUNCTION, 1, 9)],
                       lambda workflow, step: 10 if (workflow, step) == ("w", "f") else 1)
 
-    assert found == {"wf.w.feed": (3, 7), "wf.w.f": (30, 7), "wf.w.out": (2, 7), "wf.w.seal": (2, 7),
-                     "wf.x.f": (1, 9)}
+    assert found == {"wf.w.feed": (3, 7), "wf.w.in": (1, 7), "wf.w.in2": (2, 7), "wf.w.f": (30, 7),
+                     "wf.w.out": (2, 7), "wf.w.seal": (2, 7), "wf.x.f": (1, 9)}
 
 
 class Keeping:
     """A client that answers reports as it is told, and notes what it was asked."""
 
-    def __init__(self, *answers: WorkerSeats | SkuldError) -> None:
+    def __init__(self, *answers: WorkerSeats | SkuldError, size_of: SizeOf = lambda workflow, step: 1,
+                 lease_s: float = 3_600.0) -> None:
         self.answers = [*answers]
+        self.size_of, self.lease_s = size_of, lease_s
         self.beside: list[float] = []
         self.asked: list[int] = []
         self.is_empty, self.said_goodbye, self.is_over = (threading.Event() for _ in range(3))
@@ -61,6 +67,7 @@ class Keeping:
 
     def take_seats(self, worker: WorkerStatus, lease_s: float, *, wait_s: float, seated: int) -> WorkerSeats:
         self.asked.append(seated)
+        assert lease_s == 3 * wait_s == min(self.lease_s, LEASE_S)
         if not self.answers:
             self.is_empty.set()
             assert self.said_goodbye.wait(20)
@@ -77,12 +84,13 @@ class Keeping:
 
     def run(self) -> list[Any]:
         told: list[Any] = []
-        keeper = SeatKeeper(self, lambda: STATUS, told.append)  # type: ignore[arg-type]
+        keeper = SeatKeeper(self, lambda: STATUS, told.append,  # type: ignore[arg-type]
+                            self.size_of, self.lease_s)
         keeper.start()
         assert self.is_empty.wait(20)
         keeper.hasten()
         keeper.close()
-        assert self.is_over.wait(20) and sorted(self.beside) == [0, LEASE_S]
+        assert self.is_over.wait(20) and sorted(self.beside) == [0, min(self.lease_s, LEASE_S)]
         return told
 
 
@@ -100,6 +108,27 @@ def test_seats_stay_while_no_node_can_be_asked(monkeypatch: pytest.MonkeyPatch) 
 
     assert client.run() == [{"wf.w.f": (1, 7)}]
     assert client.asked == [0, 5, 5]
+
+
+def test_a_worker_that_is_killed_keeps_its_seats_no_longer_than_its_tasks() -> None:
+    assert Keeping(WorkerSeats((), 5), lease_s=3.0).run() == [{}]
+
+
+def test_how_many_a_slot_takes_is_asked_again_where_that_cannot_be_known_yet(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.seats.PAUSE_S", 0.01)
+    sizes: list[int | SkuldError] = [Uncertain("uncertain", "no answer"), 20]
+
+    def size_of(workflow: str, step: str) -> int:
+        size = sizes.pop(0)
+        if isinstance(size, SkuldError):
+            raise size
+        return size
+    told = WorkerSeats((Seat("w", "f", FUNCTION, 2, 7),), 5)
+    client = Keeping(told, told, size_of=size_of)
+
+    assert client.run() == [{"wf.w.f": (40, 7)}]
+    assert client.asked == [0, 0, 5]
 
 
 # -- claiming for seats ----------------------------------------------------------------------------
@@ -205,86 +234,154 @@ def test_a_stale_seat_is_no_error_and_claims_again_as_soon_as_it_is_told(
 
 # -- on a real cluster -----------------------------------------------------------------------------
 
-_running: Counter[str] = Counter()
-_gate = threading.Semaphore(0)
-_lock = threading.Lock()
-ROWS = (StepRow("in", "input"), StepRow("work", "function"), StepRow("out", "output"))
+STEPS = ("in", "work", "out")
+NAMES = ("w0", "w1", "w2")
+_running: Counter[tuple[str, str]] = Counter()
+_gate = threading.Condition()
+_opened: Counter[tuple[str, str]] = Counter()
+"""By step, how often those that waited were let go."""
 
 
 @skuld_py.task(name="seats.hold")
-def hold(queue: str) -> None:
-    with _lock:
-        _running[queue] += 1
-    _gate.acquire(timeout=60)
-    with _lock:
-        _running[queue] -= 1
+def hold(event: dict[str, Any]) -> None:
+    """Around each segment: it is counted, and waits to be let go, or for the order to stop."""
+    step = event["workflow"], event["step"]
+    with _gate:
+        came = _opened[step]
+        try:
+            _running[step] += 1
+            while _opened[step] == came:
+                _gate.wait(0.05)
+        finally:
+            _running[step] -= 1
+
+
+def let_go(*steps: tuple[str, str]) -> None:
+    """What runs of these steps now; what begins later is held."""
+    with _gate:
+        _opened.update(steps)
+        _gate.notify_all()
+
+
+@skuld_py.task(name="seats.numbers")
+def numbers() -> range:
+    return range(300)
+
+
+@skuld_py.task(name="seats.work")
+def work(number: int) -> int:
+    return number
+
+
+def workflow(name: str, percentage: int) -> Definition:
+    return read({"id": name, "percentage": percentage, "edges": [[*STEPS]], "catalog": {
+        "in": {"kind": "input", "function": "seats.numbers"},
+        "work": {"kind": "function", "function": "seats.work"},
+        "out": {"kind": "output", "path": f"/tmp/{name}"}},
+        "lifecycles": [{"step": "all", "before_task": "seats.hold"}]})
+
+
+def submit(client: Client, flow: Definition) -> None:
+    """And give every step enough to do, so that its slots are the only bound."""
+    client.submit_workflow(flow)
+    for number, step in enumerate(STEPS[1:], 1):
+        made = root_ids(flow.id, "in", number << 20, 200, time.time_ns() // 1_000_000)
+        calls = Calls(flow.entries[step])
+        client.enqueue_many(flow.queue(step), [calls.payload(packed(0), root, "in") for root in made], ids=made,
+                            **calls.options)
 
 
 def running() -> dict[str, list[int]]:
-    """By workflow, how many tasks of each step run."""
-    return {name: [_running[f"wf.{name}.{step}"] for step in ("feed", "work", "out")]
-            for name in ("w0", "w1", "w2")}
+    """By workflow, how many segments of each step run."""
+    with _gate:
+        return {name: [_running[name, step] for step in STEPS] for name in NAMES}
+
+
+def dealt(sharing: str, slots: int, *workflows: Definition) -> dict[str, list[int]]:
+    """What the pure function says of so many slots: by workflow, how many each step has."""
+    rows = tuple(DemandRow(each.id, STEPS, (1, 1, 1), tuple(step.most for step in each.demand.steps), (0, 0, 0),
+                           (0, 0, 0), percentage=each.percentage) for each in workflows)
+    seats = decide(SeatsInput(sharing, ((),), (PlaceRow("a", slots),), rows)).of(0)
+    counts = {(rows[flow].name, STEPS[step]): count for flow, step, count in seats}
+    return {name: [counts.get((name, step), 0) for step in STEPS] for name in NAMES}
 
 
 def settles(eventually: Eventually, wanted: dict[str, list[int]]) -> None:
-    """What runs becomes that. What was claimed for earlier seats runs on until it is let go."""
-    seen, since = running(), time.monotonic()
-
+    """What runs becomes that. Where more runs, which was claimed for earlier seats, it is let go."""
     def is_so() -> bool:
-        nonlocal seen, since
-        if running() != seen:
-            seen, since = running(), time.monotonic()
-        elif seen != wanted and time.monotonic() > since + 1 and (count := sum(map(sum, seen.values()))):
-            _gate.release(count)
-            since = time.monotonic()
-        return running() == wanted
+        seen = running()
+        let_go(*((name, step) for name in NAMES
+                 for step, count, most in zip(STEPS, seen[name], wanted[name], strict=True) if count > most))
+        return seen == wanted
     eventually(is_so)
 
 
+class Fleet:
+    """Workers of four slots, each of which reports to one node."""
+
+    def __init__(self, cluster: LocalCluster, place: Path) -> None:
+        self._cluster, self._place = cluster, place
+        self._running: list[RunningWorker] = []
+        self._count = 0
+
+    def start(self, node: int) -> None:
+        self._count += 1
+        worker = Worker([self._cluster.addresses[node]], "", FakeEngine(), slots=4, holder=f"w{self._count}",
+                        grace_s=0.0, renewer_log=self._place / f"{self._count}.log", report=lambda line: None,
+                        takes_seats=True)
+        self._running.append(RunningWorker(worker, FakeEngine(), []))
+
+    def stop(self) -> None:
+        """The oldest one, which gives back what it holds."""
+        leaving = self._running.pop(0)
+        leaving.worker.stop()
+        assert leaving.end() == 0
+
+
 @pytest.fixture
-def write(cluster: LocalCluster) -> Iterator[Callable[[Command], None]]:
-    parameters = read_parameters(cluster.zookeeper_hosts, cluster.name)
+def fleet(cluster: LocalCluster, client: Client, tmp_path: Path) -> Iterator[Fleet]:
+    made = Fleet(cluster, tmp_path)
+    yield made
+    for name in NAMES:
+        client.kill_workflow(name)
+    while made._running:
+        made.stop()
+    share(cluster, "balanced")
 
-    def written(entry: Command) -> None:
-        command(cluster.zookeeper_hosts, parameters, entry, 20.0)
-    yield written
-    for name in ("w0", "w1", "w2"):
-        written(KillWorkflow(name))
-    written(SetSharing("balanced"))
+
+def share(cluster: LocalCluster, sharing: str) -> None:
+    hosts = cluster.zookeeper_hosts
+    command(hosts, read_parameters(hosts, cluster.name), SetSharing(sharing), 20.0)
 
 
-@pytest.mark.xfail(run=False, reason="its tasks are none that a definition knows, and workers look up definitions;"
-                                     " it is to submit real ones")
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_three_workflows_share_twelve_slots_of_real_workers(
-        cluster: LocalCluster, client: Client, write: Callable[[Command], None], tmp_path: Path,
-        eventually: Eventually) -> None:
-    """Under each way of sharing, as the vectors say, while a worker leaves; nobody else claims there."""
-    workers = [RunningWorker(Worker(cluster.addresses, "", FakeEngine(), slots=slots, holder=f"w{number}",
-                                    renewer_log=tmp_path / f"{number}.log", report=lambda line: None,
-                                    takes_seats=True), FakeEngine(), [])
-               for number, slots in enumerate((4, 4, 4))]
-    for name in ("w0", "w1", "w2"):
-        write(SubmitWorkflow(name, 16 * "a", 32 * "0", ROWS))
-        for step in ("feed", "work", "out"):
-            queue = f"wf.{name}.{step}"
-            client.enqueue_many(queue, [hold.call(queue)] * 300)
-    settles(eventually, {"w0": [2, 1, 1], "w1": [2, 1, 1], "w2": [2, 1, 1]})
+        cluster: LocalCluster, client: Client, fleet: Fleet, eventually: Eventually) -> None:
+    """Under each way of sharing, as the pure function says, while workers come and go; nobody else claims
+    there."""
+    flows = [workflow(*row) for row in zip(NAMES, (30, 30, 40), strict=True)]
+    for node in (0, 0, 1):
+        fleet.start(node)
+    for each in flows:
+        submit(client, each)
+    settles(eventually, {"w0": [1, 2, 1], "w1": [1, 2, 1], "w2": [1, 2, 1]})
     with pytest.raises(Refused, match="only workers claim that were given a seat") as refused:
         client.claim("wf.w0.work")
     assert refused.value.code == "no_seat"
 
-    write(SetSharing("greedy"))
-    settles(eventually, {"w0": [4, 4, 4], "w1": [0, 0, 0], "w2": [0, 0, 0]})
-    status = CliRunner().invoke(main, ["status", "--nodes", ",".join(cluster.addresses)]).output
-    assert "w1" in status and "needs 3 slots; of 12, other workflows have 12" in status
+    for sharing in ("greedy", "percentage", "balanced"):
+        share(cluster, sharing)
+        wanted = dealt(sharing, 12, *flows)
+        settles(eventually, wanted)
+        if sharing == "greedy":
+            assert wanted == {"w0": [1, 6, 5], "w1": [0, 0, 0], "w2": [0, 0, 0]}
+            for asked in (["status"], ["workflow", "status", "w1"]):
+                status = CliRunner().invoke(main, [*asked, "--nodes", ",".join(cluster.addresses)]).output
+                assert "w1" in status and "needs 3 slots; of 12, other workflows have 12" in status
+        fleet.start(0)
+        fleet.stop()
+        settles(eventually, wanted)
 
-    write(KillWorkflow("w0"))
-    settles(eventually, {"w0": [0, 0, 0], "w1": [4, 4, 4], "w2": [0, 0, 0]})
-    for each in workers:
-        each.worker.stop()
-    write(KillWorkflow("w1"))
-    write(KillWorkflow("w2"))
-    _gate.release(10_000)
-    assert [each.end() for each in workers] == [0, 0, 0]
+    client.kill_workflow("w0")
+    settles(eventually, dealt("balanced", 12, *flows[1:]))

@@ -14,8 +14,9 @@ Two that err alike pass; they run the program that a member would run, so the us
 the member err, too. What is left is one fault in the same way in two machines, or malice of two.
 
 A decision is computed here when fewer than two schedulers are known or answer, when time is up, and when answers
-do not fit. A scheduler whose answer the own result contradicts is counted in ``blamed`` and not asked again until
-it has gone and come back. A process that schedules asks none.
+do not fit. One that was silent is not asked for a while (``rest_ms``): so one that died delays one decision by
+``silence_ms``, and those that follow not at all. A scheduler whose answer the own result contradicts is counted
+in ``blamed`` and not asked again until it has gone and come back. A process that schedules asks none.
 
 All members ask the same scheduler first and the same one second, so that each question is worked out twice in the
 whole cluster: the schedulers stand on a ring of consistent hashing, in which the hash of the question picks a
@@ -69,6 +70,8 @@ class DeciderSettings:
     """After this long the decision is computed here; computing it might take as long."""
     silence_ms: int = 2_000
     """A scheduler that does not answer for this long, not even that it works, is passed over."""
+    rest_ms: int = 60_000
+    """How long one that was silent is not asked."""
     resend_ms: int = 500
     """Between two questions to one that does not answer."""
     poll_ms: int = 5_000
@@ -124,6 +127,8 @@ class Decider:
         self._kinds = kinds
         self._names: tuple[str, ...] = ()
         self._ring = _ring(())
+        self._resting: dict[str, int] = {}
+        """Until when one that was silent is not asked."""
         self._open: dict[bytes, _Open] = {}
         self._kept: OrderedDict[bytes, Any] = OrderedDict()
         self._effects: list[DecidingEffect] = []
@@ -171,7 +176,7 @@ class Decider:
             self._kept.move_to_end(question.hash)
             self._effects.append(Decision(position, question, self._kept[question.hash], False))
         else:
-            self._open[question.hash] = _Open(position, question, self._order(question),
+            self._open[question.hash] = _Open(position, question, self._order(now_ms, question),
                                               now_ms + self._settings.limit_ms)
 
     def _on_schedulers(self, names: tuple[str, ...]) -> None:
@@ -179,20 +184,24 @@ class Decider:
         self._ring = _ring(name for name in self._names if name != self._me)
         for name in sorted(self.blamed.keys() - {*names}):
             del self.blamed[name]
+        self._resting.clear()
         for each in self._open.values():
             each.pass_over([name for name in each.order if name not in names])
 
-    def _order(self, question: Question) -> list[str]:
+    def _order(self, now_ms: int, question: Question) -> list[str]:
         if self._me in self._names or not self._ring.get_nodes():
             return []
-        return [name for name in self._ring.iterate_nodes(question.hash.hex()) if not self.blamed[name]]
+        return [name for name in self._ring.iterate_nodes(question.hash.hex())
+                if not self.blamed[name] and now_ms >= self._resting.get(name, 0)]
 
     # -- asking --------------------------------------------------------------------------------
 
     def _look(self, now_ms: int, each: _Open) -> None:
         if each.is_own:
             return
-        each.pass_over([name for name in each.lacking() if now_ms >= each.patience_ms.get(name, NEVER_MS)])
+        silent = [name for name in each.lacking() if now_ms >= each.patience_ms.get(name, NEVER_MS)]
+        self._resting |= dict.fromkeys(silent, now_ms + self._settings.rest_ms)
+        each.pass_over(silent)
         if now_ms >= each.until_ms or len(each.order) < SOURCES:
             self._compute(each)
         elif not self._conclude(each):

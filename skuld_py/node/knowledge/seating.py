@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from skuld_py.model.seats import Seat, Seats
 from skuld_py.node.knowledge.attendance import Tags
-from skuld_py.workflow.definition.names import RESERVED_STEPS, step_of
+from skuld_py.workflow.definition.names import is_own, step_of
 from skuld_py.workflow.scheduling.fences import NO_FENCE, fence_of, is_stale
 
 STALE, NO_SEAT = "stale_allocation", "no_seat"
@@ -41,7 +41,7 @@ class Seating:
         workflow, step = named
         known = self.seats.fences.get(workflow)
         if fence == NO_FENCE:
-            return None if known is None or step in RESERVED_STEPS else (
+            return None if known is None or is_own(step) else (
                 NO_SEAT, f"queue: {queue} is of step {step} of workflow {workflow}, in which only workers claim"
                 " that were given a seat there; start one with 'skuld worker --workflows'")
         gone = fence_of(self.seats.position, ())

@@ -7,6 +7,7 @@ named in the log, and hinders the node at its next start.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -16,6 +17,9 @@ from skuld_py.errors import Malformed, Refused
 from skuld_py.model.roster import Roster
 from skuld_py.runtime.zookeeper.clusters import connection, path_of
 from skuld_py.runtime.zookeeper.connection import Connection
+
+LOOK_S = 15.0
+"""How often a roster that is followed is looked at without news: a watch may be lost."""
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +39,19 @@ def read_roster(hosts: str, cluster: str, timeout_s: float = 10.0) -> Roster | N
         except NoNodeError:
             return None
     return _decoded(path, raw)
+
+
+def follow_roster(hosts: str, cluster: str, put: Callable[[Roster], object], is_over: threading.Event,
+                  timeout_s: float = 10.0) -> None:
+    """Put each new roster in, until it is over; for a process that has no session of its own. Raises what hinders
+    it."""
+    path, news = roster_path(path_of(cluster)), threading.Event()
+    with connection(hosts, timeout_s, is_write=False) as client:
+        while not is_over.is_set():
+            news.clear()
+            raw, _ = client.get_async(path, watch=lambda event: news.set()).get(timeout=timeout_s)
+            put(_decoded(path, raw))
+            news.wait(LOOK_S)
 
 
 def change_roster(hosts: str, cluster: str, change: Callable[[Roster], Roster], timeout_s: float = 10.0) -> Roster:

@@ -64,6 +64,9 @@ class Hands(Protocol):
     def exhaust(self) -> None:
         """Say that the input is exhausted."""
 
+    def tell(self, book: Book) -> None:
+        """How far it is, for people; often, and never waited for."""
+
 
 class Driver:
     """One life of a feeder."""
@@ -84,6 +87,7 @@ class Driver:
             self._check()
             effect = self._wanted.popleft() if self._wanted else None
             if isinstance(effect, e.Done):
+                self._hands.tell(self._feeder.book)
                 return effect
             if isinstance(effect, e.Fail) and effect.policy is e.Policy.KILL:
                 self._kill(effect)
@@ -113,6 +117,7 @@ class Driver:
             self._hear(e.Acked(acks))
         if self._feeder.deadline_ms() <= self._wall_ms():
             self._hear(e.Ticked())
+        self._hands.tell(self._feeder.book)
 
     def _done(self, effect: e.Effect) -> list[e.Event]:
         """The effect is done, and others like it; what the machine is told of it."""

@@ -12,16 +12,18 @@ nobody when they are there. So nothing else of the task sets one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from skuld_py.calls.results import decode_result
 from skuld_py.client.claims import Claim
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import Malformed, Refused, SkuldError
 from skuld_py.model.ids import time_of
 from skuld_py.model.task import Task
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.directives import Dead
+from skuld_py.worker.journal import pause_s
 from skuld_py.worker.registry import task
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import Calls, Completed, Nursery
@@ -30,6 +32,7 @@ from skuld_py.worker.workflows.driving import TOO_OLD, Driver, said
 from skuld_py.worker.workflows.sealing import seal_call
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import Acks
+from skuld_py.workflow.acking.checkpoint import Book, roots_said
 from skuld_py.workflow.acking.feeder import Feeder, Options
 from skuld_py.workflow.definition.definition import Definition, Policy
 from skuld_py.workflow.definition.names import SEAL, queue_of, step_of
@@ -42,6 +45,9 @@ HOPELESS = frozenset({"bad_source", "other_values"})
 ACKS_AT_ONCE, ACKS_LEASE_S = 100, 30.0
 SEAL_WINDOW_S = 6 * 24 * 3600.0
 ENDED = frozenset({"dead", "cancelled"})
+
+Progress = Callable[[float, float, str], None]
+"""How many roots are done, of how many drawn, in words."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +79,7 @@ def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str
     entry = definition.entries[step]
     options = Options(max_pending=entry.max_pending, timeout_ms=entry.root_timeout_ms,
                       policies={name: _policy(definition, name) for name in definition.order})
-    hands = ClientHands(flow.cluster, claim, definition, step)
+    hands = ClientHands(flow.cluster, claim, definition, step, context.progress)
 
     def check() -> None:
         context.check()
@@ -96,8 +102,12 @@ def _policy(definition: Definition, step: str) -> e.Policy:
 class ClientHands:
     """By a client, for one claim of the feeder's task."""
 
-    def __init__(self, cluster: Any, claim: Claim, definition: Definition, step: str) -> None:
+    def __init__(self, cluster: Any, claim: Claim, definition: Definition, step: str,
+                 progress: Progress = lambda done, total, note: None) -> None:
         self._cluster, self._client, self._claim = cluster, cluster.client, claim
+        self._progress = progress
+        self._begun_s = self._told_s = steady_s()
+        self._told = ""
         self._definition, self._step = definition, step
         self._nursery = Nursery(definition)
         self._calls = Calls(definition.entries[step])
@@ -183,6 +193,17 @@ class ClientHands:
 
     def revive(self, segment: bytes) -> None:
         self._client.retry(segment)
+
+    def tell(self, book: Book) -> None:
+        """In the task's progress; and when that is other than before, in this process's log, at the pace of
+        progress."""
+        words = roots_said(book)
+        self._progress(book.next - book.pending, book.next, words)
+        now_s = steady_s()
+        is_over = book.is_finished
+        if words != self._told and (is_over or now_s >= self._told_s + pause_s(now_s - self._begun_s)):
+            self._told, self._told_s = words, now_s
+            _log.info("workflow %s, input %s: %s", self._definition.id, self._step, words)
 
     def kill(self, reason: str) -> None:
         self._cluster.kill_workflow(self._definition.id, reason)

@@ -39,6 +39,7 @@ from skuld_py.worker.directives import Dead, Snooze
 from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, failed
 from skuld_py.worker.lease import Key
 from skuld_py.worker.outcome import error_of, said
+from skuld_py.worker.registry import traits_of_function
 from skuld_py.worker.run import Run
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import Completed, Nursery, packed
@@ -47,7 +48,7 @@ from skuld_py.worker.workflows.lifecycles import AGAIN_MS, Lifecycles
 from skuld_py.worker.workflows.plans import Known, Plans
 from skuld_py.workflow.definition.definition import Definition, Moment, Policy
 from skuld_py.workflow.definition.entries import Kind
-from skuld_py.workflow.definition.names import RESERVED_STEPS, step_of
+from skuld_py.workflow.definition.names import is_own, step_of
 from skuld_py.workflow.routing.hooks import judged
 from skuld_py.workflow.routing.passage import WORDS_CHARS_MAX, Failure, Outcome, Resolve, Routed, Verdict
 from skuld_py.workflow.routing.routes import Router
@@ -113,6 +114,21 @@ class Flow:
     def plan(self, workflow: str) -> Definition:
         """The definition of a workflow that lives."""
         return self._plans.live(workflow)
+
+    def size_of(self, workflow: str, step: str) -> int:
+        """How many segments of a step a slot takes together: by its entry, else by its function. One, where that
+        is not to be known: the workflow has ended, or the function is not here. Raises what passes by itself."""
+        try:
+            entry = self._plans.live(workflow).entries[step]
+            if entry.batch or not entry.function or entry.kind is Kind.INPUT:
+                return entry.batch or 1
+            return traits_of_function(self._resolve(entry.function)).batch or 1
+        except KeyError:
+            return 1
+        except SkuldError as error:
+            if is_passing(error):
+                raise
+            return 1
 
     def of(self, claim: Claim) -> Flow | None:
         """What is around the function that this claim is for: nothing, unless its queue is a workflow's."""
@@ -284,7 +300,7 @@ class Flow:
 def _is_own(run: Run) -> bool:
     """Whether a task is one that a workflow has for itself, and no segment."""
     named = step_of(run.claim.queue)
-    return named is None or named[1] in RESERVED_STEPS or named[1].startswith("_")
+    return named is None or is_own(named[1])
 
 
 def _is_alone(task: Task, token: int) -> bool:

@@ -87,6 +87,11 @@ class Book:
         return min(BATCH_MAX, WINDOW_MAX - self.window) if len(self.batches) < BATCHES_MAX else 0
 
     @property
+    def pending(self) -> int:
+        """How many roots were drawn and are not done."""
+        return self.next - self.completed - self.deferred
+
+    @property
     def is_finished(self) -> bool:
         """Whether nothing is left to draw or to follow."""
         return self.is_drained and not self.batches
@@ -148,3 +153,10 @@ def _batches(data: bytes, at: int, count: int, end: int) -> tuple[dict[int, Batc
             raise Malformed("checkpoint", "its batches do not fit")
         found[first], least = Batch(first, roots, time_ms, bits, part, offset), first + roots
     return found, at
+
+
+def roots_said(book: Book) -> str:
+    """How far a feeder is, in words."""
+    deferred = f", {book.deferred:,} without what is dead" if book.deferred else ""
+    end = ", and the source has no more" if book.is_drained else ""
+    return f"{book.next:,} roots drawn, {book.completed:,} complete{deferred}, {book.pending:,} under way{end}"

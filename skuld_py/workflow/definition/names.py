@@ -46,3 +46,15 @@ def step_of(queue: str) -> tuple[str, str] | None:
     """The workflow and the step of a queue; None when it is no workflow's."""
     workflow, _, step = queue.removeprefix(QUEUES).rpartition(".")
     return (workflow, step) if queue.startswith(QUEUES) and workflow and step else None
+
+
+def is_own(step: str) -> bool:
+    """Whether this, in the place of a step, names a queue that a workflow has for itself. No step begins with
+    ``_``."""
+    return step in RESERVED_STEPS or step.startswith("_")
+
+
+def is_feeder(queue: str) -> bool:
+    """Whether the tasks of a queue feed a workflow from its inputs."""
+    named = step_of(queue)
+    return named is not None and named[1] == FEED
