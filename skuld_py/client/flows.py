@@ -28,8 +28,9 @@ from skuld_py.client.waiting import seconds
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text
+from skuld_py.model.state import State
 from skuld_py.model.task import Task
-from skuld_py.workflow.definition.names import FEED, ID, PLAN, queue_of
+from skuld_py.workflow.definition.names import FEED, ID, PLAN, queue_of, step_of
 from skuld_py.workflow.segments import feeder_id
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ FEEDER_TRIES = Retry(max_attempts=1_000, max_backoff_s=60.0)
 FEEDER = "skuld:feed"
 """The task function that draws from an input."""
 ENDED = ("completed", "cancelled", "dead")
-LIVE, INPUT, OUTPUT = "live", "input", "output"
+LIVE, KILLED, INPUT, OUTPUT = "live", "killed", "input", "output"
 NO_SUCH, REFUSED = "no_such_workflow", "refused"
 TEXT_CHARS = 250
 COLLECTED = "collected"
@@ -67,7 +68,8 @@ class WorkflowStatus:
     """What the log knows of a workflow. ``state``: ``live``, ``completed`` or ``killed``, since the entry at
     ``since``; then for ``reason``. ``plan``: the id of the task whose payload is the definition, of this
     ``digest``. ``steps`` are shown of a live one that was asked for by its id; ``exhausted`` are inputs that
-    bring no more, ``sealed`` outputs that are whole."""
+    bring no more, ``sealed`` outputs that are whole. ``left``: of a killed one that was asked for by its id, how
+    many of its tasks are still to be cancelled, or held by workers."""
 
     id: str
     state: str
@@ -81,6 +83,7 @@ class WorkflowStatus:
     steps: tuple[WorkflowStep, ...]
     exhausted: tuple[str, ...]
     sealed: tuple[str, ...]
+    left: int = 0
 
     @property
     def is_live(self) -> bool:
@@ -226,7 +229,17 @@ class Flowing:
         """A workflow as the log knows it. ``Refused`` as ``no_such_workflow``: it was never submitted, or ended
         long ago, some thousand entries of the log."""
         _check_id(id)
-        return _one(id, (yield from self._surveyed((id,))))
+        status = _one(id, (yield from self._surveyed((id,))))
+        return status if status.state != KILLED else attrs.evolve(status, left=(yield from self._left(id)))
+
+    def _left(self, id: str) -> Work[int]:
+        """How many tasks of a workflow have not ended. A key that may not count all queues is told of none."""
+        try:
+            answer = (yield from ask(m.Counted, m.Count(0, ""))).message
+        except Refused:
+            return 0
+        return sum(number for row in answer.rows if (step_of(row.queue) or ("",))[0] == id
+                   for state, number in enumerate(row.counts) if State(state).name.lower() not in ENDED)
 
     @verb
     def workflows(self) -> Work[list[WorkflowStatus]]:

@@ -73,6 +73,7 @@ from skuld_py.node.reads.requests import ReadRequests
 from skuld_py.node.retention.requests import RetentionRequests
 from skuld_py.node.schedules.ticks import Ticks
 from skuld_py.node.workers.requests import WorkerRequests
+from skuld_py.node.workflows.reaping import Reaper
 from skuld_py.node.workflows.requests import WorkflowRequests
 from skuld_py.node.writes.requests import WriteRequests
 from skuld_py.node.writes.setting import SettingRequests
@@ -129,6 +130,7 @@ class Node:
             # First what decides whether this node may act at all, then what time alone brings.
             self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiper,
             self._ticks, operations.timers, self._workers, self._workflows,
+            Reaper(operations, self._workflows.playback),
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.
