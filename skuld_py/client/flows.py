@@ -28,6 +28,7 @@ from skuld_py.client.waiting import seconds
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text
+from skuld_py.model.messages.workflows import IDS_MAX
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
 from skuld_py.workflow.definition.names import FEED, ID, PLAN, queue_of, step_of
@@ -146,6 +147,8 @@ class Flowing:
         text = text_of(found)
         mark = digest(text)
         known = yield from self._surveyed((found.id,))
+        if not known:
+            yield from self._check_former(found)
         plan = known[0].plan if known else (yield from self._plan(found, text.encode(), mark))
         status = yield from self._decree(_submission(found, mark, plan), "other_workflow")
         if status.plan != plan:
@@ -153,6 +156,26 @@ class Flowing:
         if status.is_live:
             yield from self._feed(status)
         return status
+
+    def _check_former(self, found: Definition) -> Work[None]:
+        """That there are the workflows, and their steps, which inputs are to draw from."""
+        from skuld_py.workflow.definition.faults import Faults
+        from skuld_py.workflow.definition.reading import parse
+        from skuld_py.workflow.definition.resuming import check_former, drawn_from
+
+        wanted = drawn_from(found)
+        if not wanted:
+            return
+        known: dict[str, WorkflowStatus] = {}
+        for start in range(0, len(wanted), IDS_MAX):
+            found_here = yield from self._surveyed(wanted[start : start + IDS_MAX])
+            known |= {each.id: each for each in found_here}
+        plans = yield from self._get([each.plan for each in known.values()])
+        texts = {to_text(task.id): task.payload for task in plans}
+        former = {id: parse(texts[each.plan]) for id, each in known.items() if each.plan in texts}
+        faults = Faults()
+        check_former(faults, found, former, {id for id, each in known.items() if each.state == KILLED})
+        faults.refuse()
 
     def _plan(self, found: Definition, text: bytes, mark: str) -> Work[str]:
         """The plan task, stored: that of an attempt that was broken off before, or another one. One that had

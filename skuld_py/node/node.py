@@ -73,7 +73,6 @@ from skuld_py.node.reads.requests import ReadRequests
 from skuld_py.node.retention.requests import RetentionRequests
 from skuld_py.node.schedules.ticks import Ticks
 from skuld_py.node.workers.requests import WorkerRequests
-from skuld_py.node.workflows.reaping import Reaper
 from skuld_py.node.workflows.requests import WorkflowRequests
 from skuld_py.node.writes.requests import WriteRequests
 from skuld_py.node.writes.setting import SettingRequests
@@ -129,8 +128,7 @@ class Node:
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
             self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiper,
-            self._ticks, operations.timers, self._workers, self._workflows,
-            Reaper(operations, self._workflows.playback),
+            self._ticks, operations.timers, self._workers, self._workflows, self._workflows.reaper,
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.

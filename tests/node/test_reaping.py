@@ -67,7 +67,7 @@ def test_it_is_done_in_pages(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(reaping, "QUEUES_AT_ONCE", 3)
     farm.submit()
     for number in range(10):
-        farm.client.enqueue_many(f"wf.w.s{number}", [b"x"] * 12)
+        farm.client.enqueue_many(f"wf.w.s{number}", [b"x"] * (200 if number == 5 else 12))
     farm.client.kill_workflow("w")
 
     def left() -> int:

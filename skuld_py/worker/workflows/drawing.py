@@ -23,7 +23,7 @@ from skuld_py.worker.workflows.children import packed
 from skuld_py.worker.workflows.haul import Haul, Source
 from skuld_py.worker.workflows.parts import parts_of
 from skuld_py.worker.workflows.queued import Queued
-from skuld_py.worker.workflows.returned import returned
+from skuld_py.worker.workflows.returned import Returned, returned
 from skuld_py.workflow.acking.checkpoint import CURSOR_BYTES_MAX, PARTS_MAX
 from skuld_py.workflow.definition.entries import Entry
 from skuld_py.workflow.definition.sources import (
@@ -98,6 +98,36 @@ class Sequential:
         for value in self._values:
             return packed(value)
         return None
+
+
+class Awaited:
+    """What another step returned. Until that is there nothing is drawn, and it is asked for again."""
+
+    def __init__(self, look: Callable[[], Returned | None]) -> None:
+        self._look = look
+        self._source: Sequential | None = None
+
+    def draw(self, cursor: bytes, most: int) -> Haul:
+        source = self._begun()
+        return Haul([], 0, 0, cursor, False) if source is None else source.draw(cursor, most)
+
+    def again(self, part: int, offset: int, count: int) -> Sequence[bytes]:
+        source = self._begun()
+        return [] if source is None else source.again(part, offset, count)
+
+    def settle(self, cursor: bytes, open_from: Mapping[int, int]) -> None:
+        """Nobody needs to know."""
+
+    def tend(self) -> None:
+        """Nothing is held."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _begun(self) -> Sequential | None:
+        if self._source is None and (found := self._look()) is not None:
+            self._source = Sequential(found.values)
+        return self._source
 
 
 class Adapted:
@@ -180,7 +210,7 @@ class Place:
 
 def source_of(entry: Entry, found: Found, place: Place) -> Source:
     """What an input draws from; ``found`` gives functions by their names. ``Refused`` as ``bad_source`` for what
-    never will be there; ``Snooze`` for what is not there yet."""
+    never will be there."""
     match entry.source:
         case Values(function):
             return Sequential(lambda: iter(found(function)(**entry.parameters)))
@@ -192,8 +222,7 @@ def source_of(entry: Entry, found: Found, place: Place) -> Source:
         case Jdbc() as jdbc:
             return Sequential(lambda: parts_of(jdbc))
         case Outputs() as outputs:
-            made = returned(place.flow, place.workflow, outputs)
-            return Sequential(made.values)
+            return Awaited(lambda: returned(place.flow, place.workflow, outputs))
         case Queue(name):
             return Queued(place.flow.cluster.client, name, place.workflow, place.step, place.wall_ms)
     raise Refused("bad_source", f"source: {entry.name} draws from nothing", field="source")

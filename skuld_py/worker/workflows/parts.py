@@ -25,13 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skuld_py.worker.credentials import credentials_for
 from skuld_py.workflow.definition.sources import Jdbc
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def parts_of(source: Jdbc) -> Iterator[dict[str, Any]]:
@@ -56,14 +53,3 @@ def wheres(source: Jdbc) -> list[str]:
 def part_credentials(part: Mapping[str, Any]) -> dict[str, str]:
     """User, password and what else this worker knows for a part's database. ``Refused`` as ``bad_credentials``."""
     return credentials_for(part["credentials"], part["url"])
-
-
-def read_part(spark: SparkSession, part: Mapping[str, Any]) -> DataFrame:
-    """The rows of a part, as Spark reads them, by the worker's credentials. ``Refused``: ``bad_credentials``."""
-    given = part_credentials(part)
-    options = {**part["options"], **given, "url": part["url"], "dbtable": part["table"]}
-    reader = spark.read.format("jdbc").options(**options)
-    if not part["where"]:
-        return reader.load()
-    del options["url"], options["dbtable"]
-    return spark.read.jdbc(part["url"], part["table"], predicates=[part["where"]], properties=options)

@@ -2,14 +2,15 @@
 
 Its completed tasks are read in the order of their ids, once the step is finished: its workflow is complete, or all
 inputs that lead to the step are exhausted. From then on they are what they are, so what was drawn is drawn again,
-as long as they are kept. Until then the feeder is snoozed, and occupies no slot.
+as long as they are kept. Until then nothing is drawn.
 
 So an input with ``together`` is where values meet: its one root is the list of all that a step returned.
 
 Of a workflow that was killed nobody knows which steps were finished, but for who resumes it: he says so
 (``resuming``). A definition names what it was resumed from by content, and that is compared.
 
-Rejected: to draw while the step runs. Ids are in no order of completion, so what comes later stands in between.
+Rejected: to draw while the step runs. Ids are in no order of completion, so what comes later stands in between. To
+snooze the feeder: each claim stays in its task's history, and waiting may take days.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from skuld_py.calls.payloads import function_of
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.ids import to_text
 from skuld_py.model.task import Task
-from skuld_py.worker.directives import Snooze
 from skuld_py.worker.workflows.children import KEEP, packed, unpacked
 from skuld_py.worker.workflows.plans import LIVE
 from skuld_py.workflow.definition.definition import Definition
@@ -33,7 +33,6 @@ from skuld_py.workflow.definition.sources import Outputs
 from skuld_py.workflow.segments import EMISSION_BYTES_MAX, Emission
 
 PAGE = 500
-LOOK_S = 1.0
 KILLED = "killed"
 SPARE_BYTES = 256
 
@@ -100,9 +99,9 @@ class Returned:
         return found
 
 
-def returned(flow: Any, mine: str, source: Outputs) -> Returned:
-    """What is to be drawn for an input of the workflow ``mine``. Raises ``Snooze`` until it is there;
-    ``Refused`` as ``bad_source`` for what never will be."""
+def returned(flow: Any, mine: str, source: Outputs) -> Returned | None:
+    """What is to be drawn for an input of the workflow ``mine``; None until it is there. ``Refused`` as
+    ``bad_source`` for what never will be."""
     name = source.workflow or mine
     try:
         standing, definition = flow.known(name)
@@ -120,7 +119,7 @@ def returned(flow: Any, mine: str, source: Outputs) -> Returned:
                   " it, naming those")
     above = {each for step in steps for each in definition.inputs_above(step)}
     if standing.state == LIVE and not above <= {*standing.exhausted} and not source.content:
-        raise Snooze(LOOK_S)
+        return None
     return Returned(flow.cluster.client, source, definition, steps)
 
 

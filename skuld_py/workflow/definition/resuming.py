@@ -29,6 +29,7 @@ import attrs
 from skuld_py.errors import Refused
 from skuld_py.workflow.definition.definition import Definition, neighbours, ordered
 from skuld_py.workflow.definition.entries import Entry, Kind
+from skuld_py.workflow.definition.faults import Faults, meant
 from skuld_py.workflow.definition.names import ALL
 from skuld_py.workflow.definition.reading import read
 from skuld_py.workflow.definition.rules import is_about
@@ -103,6 +104,35 @@ def resumed(new: Definition, old: Definition, finished: Collection[str]) -> Defi
                          if any(is_about(each, step, new.children[step]) for step in left)),
         lifecycles=tuple(each for each in new.lifecycles if each.step in {*left, ALL}))
     return read(plain_of(made))
+
+
+def drawn_from(definition: Definition) -> tuple[str, ...]:
+    """The other workflows that inputs draw from."""
+    sources = (entry.source for entry in definition.entries.values())
+    return tuple(dict.fromkeys(source.workflow for source in sources
+                               if isinstance(source, Outputs) and source.workflow))
+
+
+def check_former(faults: Faults, definition: Definition, former: Mapping[str, Definition], killed: Collection[str]
+                 ) -> None:
+    """Note what inputs are to draw from other workflows and what is not there: of ``former`` the definitions are
+    known, and some of them were ``killed``."""
+    for step, entry in definition.entries.items():
+        source = entry.source
+        if not isinstance(source, Outputs) or not source.workflow:
+            continue
+        of = source.workflow
+        if of not in former:
+            faults.add(step, "workflow.id", f"the cluster knows no workflow {of}", "submit that one first")
+        elif source.step and source.step not in former[of].entries:
+            faults.add(step, "workflow.step", f"{of} has no step {source.step}",
+                       meant(source.step, former[of].entries))
+        elif source.content and contents(former[of])[source.step] != source.content:
+            faults.add(step, "workflow.content", f"step {source.step} of {of} is not what was taken over",
+                       "resume from that workflow's own definition")
+        elif of in killed and not source.content:
+            faults.add(step, "workflow.id", f"{of} was killed, and nobody knows which of its steps were finished",
+                       "resume from it, naming those")
 
 
 def _needed(new: Definition, taken: Collection[str]) -> list[str]:
