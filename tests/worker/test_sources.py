@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -26,7 +26,7 @@ from skuld_py.worker.workflows.queued import LEASE_S, RENEW_S, Queued
 from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.reading import read
 from skuld_py.workflow.definition.resuming import contents, resumed
-from skuld_py.workflow.definition.sources import Jdbc
+from skuld_py.workflow.definition.sources import Jdbc, Page
 from skuld_py.workflow.definition.writing import digest_of, text_of
 from skuld_py.workflow.segments import feeder_id, haul_queue
 from worker.flows import Home
@@ -54,8 +54,30 @@ def is_odd(value: int) -> bool:
     return value % 2 == 1
 
 
+class Topic:
+    """Two partitions in memory; ``committed``: up to where each was said to be done, by whichever life."""
+
+    rows: ClassVar[dict[str, list[int]]] = {"a": [*range(5)], "b": [*range(10, 17)]}
+    committed: ClassVar[dict[str, int]] = {}
+
+    def partitions(self) -> Sequence[str]:
+        return [*self.rows]
+
+    def begin(self, partition: str) -> int:
+        return 0
+
+    def read(self, partition: str, offset: int, most: int) -> Page:
+        values = self.rows[partition][offset : offset + most]
+        return Page(values, offset + len(values), is_end=offset + len(values) == len(self.rows[partition]))
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        for partition, offset in offsets.items():
+            assert offset >= self.committed.get(partition, 0)
+            self.committed[partition] = offset
+
+
 def found(name: str) -> Any:
-    return {"sources.numbers": numbers, "sources:is_odd": is_odd}.get(name) or lookup(name)
+    return {"sources.numbers": numbers, "sources.topic": Topic, "sources:is_odd": is_odd}.get(name) or lookup(name)
 
 
 class Status:
@@ -71,18 +93,18 @@ class Field(Home):
         self.flow._plans._clock = self.client.cluster.steady_s
         self.exhausted: list[str] = []
         self.quits, self.stops = quits, stops
-        self._looks = 0
+        self.looks = 0
         self._acts: dict[int, list[Callable[[], Any]]] = {}
         claim = self.client.claim
 
         def worked(queue: str, **options: Any) -> Any:
             if queue.startswith(f"wf.{self.definition.id}._acks-"):
-                self._looks += 1
-                if self._looks == self.quits:
+                self.looks += 1
+                if self.looks == self.quits:
                     raise Died
-                if self._looks == self.stops:
+                if self.looks == self.stops:
                     self.end("killed")
-                for act in self._acts.pop(self._looks, ()):
+                for act in self._acts.pop(self.looks, ()):
                     act()
                 self.client.claim = claim
                 for step in self.definition.order:
@@ -115,11 +137,18 @@ class Field(Home):
         return ending
 
     def die(self) -> None:
+        assert self.died()
+
+    def died(self) -> bool:
+        """Whether the feeder's process ends before it is done; then its lease lapses."""
         run, = self.claimed("feed")
         self.flow.begin([run])
-        with pytest.raises(Died):
+        try:
             feed(run.context, self.definition.id, "drawn")
-        self.client.advance(120)
+        except Died:
+            self.client.advance(120)
+            return True
+        return False
 
     def values(self, step: str) -> list[Any]:
         """What went into a step."""
@@ -136,6 +165,26 @@ def flow(id: str, source: dict[str, Any], **steps: Any) -> dict[str, Any]:
     return {"id": id, "edges": [["drawn", "leaf"]], "catalog": {
         "drawn": {"kind": "input", "max_pending": 4, "root_timeout_s": 2, **source},
         "leaf": {"kind": "function", "function": "sources.same"}, **steps}}
+
+
+@pytest.mark.parametrize("quits", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize(("source", "count"), [
+    ({"offsets": "sources.topic"}, 12),
+    ({"jdbc": {"url": "jdbc:x", "table": "t", "column": "id", "upper": 90, "partitions": 13}}, 13),
+    ({"workflow": {"id": "former", "step": "every"}}, 6),
+], ids=["offsets", "parts of a table", "another workflow"])
+def test_a_next_life_draws_the_same_again_from_where_the_former_was(
+        source: dict[str, Any], count: int, quits: int) -> None:
+    Topic.committed.clear()
+    field = both(source.get("workflow", "former"), **({} if "workflow" in source else {"drawn": {
+        "kind": "input", "max_pending": 4, "root_timeout_s": 2, **source}}))
+    field.quits = field.looks + quits
+    field.begin("drawn")
+    if field.died():
+        assert isinstance(field.feed(), Returned)
+    assert len(field.values("leaf")) == count, "each of them once"
+    if "offsets" in source:
+        assert Topic.committed == {"a": 5, "b": 7}
 
 
 # -- parts of a table ---------------------------------------------------------------------------------
@@ -302,7 +351,8 @@ FORMER: dict[str, Any] = {
 def both(source: Any, state: str = "completed", exhausted: Sequence[str] = (), edges: Any = None,
          **steps: Any) -> Field:
     """A cluster in which ``former`` ran, and a workflow that draws from it."""
-    plain = flow("w", {"workflow": source}, **steps)
+    plain = flow("w", {"workflow": source})
+    plain["catalog"] |= steps
     plain["edges"] = edges or plain["edges"]
     field = Field(plain)
     mine, old = field.definition, read(FORMER)
