@@ -247,6 +247,7 @@ class World:
             raise Violation(f"exhausted when {len(self.done)} of {self.play.values} roots are done")
         self.met["exhausted again by a later life"] += self.queue.is_exhausted
         self.queue.is_exhausted = True
+        self.inbox += self.said[-1:]  # told again, and late
         self.at(self.chance.randint(0, 40), self._reap)
 
     def _reap(self) -> None:
