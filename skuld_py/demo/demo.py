@@ -20,6 +20,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +37,7 @@ from skuld_py.demo.screen import Screen
 from skuld_py.embedded import process
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Refused, SkuldError
+from skuld_py.model.ids import partition_of
 from skuld_py.model.task import Task
 from skuld_py.workflow.graph.rails import drawing
 
@@ -125,13 +127,14 @@ class _Demo:
     def _watch_reading(self, client: Client, worker: subprocess.Popen[bytes], groups: int, entries: int) -> None:
         with self._screen.bars("tables", "entries"):
             while True:
-                done = [task for task in self._look(client, worker, "read") if task.is_completed]
+                tasks = self._look(client, worker, "read")
+                done = [task for task in tasks if task.is_completed]
                 self._screen.count({"tables": (len(done), groups),
                                     "entries": (sum(_result(task)["entries"] for task in done), entries)})
                 if len(done) == groups:
                     return
                 if self._victim is None and 2 * len(done) >= groups and len(self._cluster.addresses) > 1:
-                    self._kill_one(client)
+                    self._kill_one(client, tasks)
                 self._follow_victim(client)
                 time.sleep(LOOK_S)
 
@@ -162,9 +165,13 @@ class _Demo:
 
     # -- the victim ----------------------------------------------------------------------------
 
-    def _kill_one(self, client: Client) -> None:
-        leads = {node.name: node.leads for node in client.status().nodes}
-        address = max(self._cluster.addresses, key=lambda address: leads.get(address, 0))
+    def _kill_one(self, client: Client, tasks: list[Task]) -> None:
+        """The node that leads most of what is not read yet."""
+        view = client.status()
+        leads = {node.name: node.leads for node in view.nodes}
+        leaders = {row.partition: row.leader for row in view.partitions}
+        left = Counter(leaders[partition_of(task.id, len(leaders))] for task in tasks if not task.is_completed)
+        address = max(self._cluster.addresses, key=lambda address: (left[address], leads.get(address, 0)))
         self._victim = _Victim(self._cluster.addresses.index(address), address, time.monotonic())
         self._screen.alarm(f"kill -9 of node {address}, which leads {leads.get(address, 0)} partitions"
                            f" (process {self._cluster.node_process_id(self._victim.index)})")

@@ -13,7 +13,7 @@ told.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -25,7 +25,7 @@ from skuld_py.workflow.definition.fields import Table, choice, plain, whole
 from skuld_py.workflow.definition.names import CONDITIONS_MAX, EDGES_MAX, LIFECYCLES_MAX, STEPS_MAX, TEXT_BYTES_MAX
 from skuld_py.workflow.definition.rules import check_conditions, condition_of, lifecycle_of
 from skuld_py.workflow.definition.shape import check_shape
-from skuld_py.workflow.definition.sources import Outputs
+from skuld_py.workflow.definition.sources import Outputs, Queue
 from skuld_py.workflow.definition.writing import text_of
 from skuld_py.workflow.scheduling.demand import Spreading
 
@@ -183,14 +183,15 @@ class _Reading:
                                  meant(of, entries))
         known = [(of, step) for of, step in drawn if of in entries]
         after = neighbours(entries, [*edges, *known])
+        before = neighbours(entries, [(to, source) for source, to in edges])
         for of, step in known:
-            reached = {step: None}
-            for each in (left := [step]):
-                left += [to for to in after[each] if to not in reached]
-                reached |= dict.fromkeys(after[each])
-            if of in reached:
+            if of in reached_from(step, after):
                 self._faults.add(step, "workflow.step", f"{of} comes after {step}, which would wait for its own"
                                  " end", "name a step that other inputs lead to")
+            for each in reached_from(of, before):
+                if isinstance(sources.get(each), Queue):
+                    self._faults.add(step, "workflow.step", f"{of} gets what {each} draws from a queue, which has"
+                                     " no end", "name a step that no queue leads to")
 
     def _check_places(self, entries: Mapping[str, Entry | None]) -> None:
         """Two outputs at one place would each take the other's files for its own."""
@@ -202,3 +203,13 @@ class _Reading:
             if other != step:
                 self._faults.add(step, "path", f"{quoted(entry.target.path)} is that of {other}, too", "write to"
                                  " another one, or let one output take the values of both")
+
+
+def reached_from(step: str, ways: Mapping[str, Sequence[str]]) -> Collection[str]:
+    """A step, and all to which ways lead from it."""
+    reached, left = {step: None}, [step]
+    while left:
+        fresh = [to for to in ways[left.pop()] if to not in reached]
+        reached |= dict.fromkeys(fresh)
+        left += fresh
+    return reached
