@@ -12,7 +12,7 @@ nobody when they are there. So nothing else of the task sets one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 

@@ -48,7 +48,7 @@ from skuld_py.worker.workflows.lifecycles import AGAIN_MS, Lifecycles
 from skuld_py.worker.workflows.plans import Known, Plans, Standing
 from skuld_py.workflow.definition.definition import Definition, Moment, Policy
 from skuld_py.workflow.definition.entries import Kind
-from skuld_py.workflow.definition.names import RESERVED_STEPS, step_of
+from skuld_py.workflow.definition.names import is_own, step_of
 from skuld_py.workflow.definition.sources import Outputs
 from skuld_py.workflow.routing.hooks import judged
 from skuld_py.workflow.routing.passage import WORDS_CHARS_MAX, Failure, Outcome, Resolve, Routed, Verdict
@@ -120,6 +120,21 @@ class Flow:
     def known(self, workflow: str) -> tuple[Standing, Definition]:
         """How a workflow is, ended or not, and its definition."""
         return self._plans.known(workflow)
+
+    def size_of(self, workflow: str, step: str) -> int:
+        """How many segments of a step a slot takes together: by its entry, else by its function. One, where that
+        is not to be known: the workflow has ended, or the function is not here. Raises what passes by itself."""
+        try:
+            entry = self._plans.live(workflow).entries[step]
+            if entry.batch or not entry.function or entry.kind is Kind.INPUT:
+                return entry.batch or 1
+            return traits_of_function(self._resolve(entry.function)).batch or 1
+        except KeyError:
+            return 1
+        except SkuldError as error:
+            if is_passing(error):
+                raise
+            return 1
 
     def of(self, claim: Claim) -> Flow | None:
         """What is around the function that this claim is for: nothing, unless its queue is a workflow's."""
