@@ -49,16 +49,21 @@ _PUBLIC = {
     "sweep_output": "skuld_py.output.sweeping",
     "write_jdbc": "skuld_py.output.spark_jdbc",
     "Workflow": "skuld_py.workflow.definition.builder",
+    "OffsetsAdapter": "skuld_py.workflow.definition.sources",
+    "Page": "skuld_py.workflow.definition.sources",
+    "read_part": "skuld_py.worker.spark_parts",
+    "part_credentials": "skuld_py.worker.workflows.parts",
     "SkuldError": "skuld_py.errors",
     "Refused": "skuld_py.errors",
     "Fenced": "skuld_py.errors",
     "Uncertain": "skuld_py.errors",
 }
 
-__all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "Output", "OutputFile", "Reference",
-           "Refused", "Retry", "Schedule", "SkuldError", "Snooze", "Task", "TaskContext", "TaskId", "Uncertain",
-           "WorkerStatus", "Workflow", "__version__", "add_middleware", "call", "output_files", "read_output",
-           "read_reference", "register", "script", "sql", "stream", "sweep_output", "task", "using", "write_jdbc"]
+__all__ = ["AsyncClient", "Claim", "Client", "Dead", "Fenced", "Middleware", "OffsetsAdapter", "Output",
+           "OutputFile", "Page", "Reference", "Refused", "Retry", "Schedule", "SkuldError", "Snooze", "Task",
+           "TaskContext", "TaskId", "Uncertain", "WorkerStatus", "Workflow", "__version__", "add_middleware",
+           "call", "output_files", "part_credentials", "read_output", "read_part", "read_reference", "register",
+           "script", "sql", "stream", "sweep_output", "task", "using", "write_jdbc"]
 
 if TYPE_CHECKING:
     from skuld_py.calls.kinds.script import script
@@ -86,7 +91,10 @@ if TYPE_CHECKING:
     from skuld_py.worker.middleware import Middleware, add_middleware
     from skuld_py.worker.registry import task
     from skuld_py.worker.sending import using
+    from skuld_py.worker.spark_parts import read_part
+    from skuld_py.worker.workflows.parts import part_credentials
     from skuld_py.workflow.definition.builder import Workflow
+    from skuld_py.workflow.definition.sources import OffsetsAdapter, Page
 
 
 def __getattr__(name: str) -> Any:

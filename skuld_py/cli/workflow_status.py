@@ -86,7 +86,8 @@ def line_of(found: WorkflowStatus) -> str:
     from skuld_py.verbs.words import many
 
     if found.state == "killed":
-        return f"workflow {found.id} was killed{': ' * bool(found.reason)}{harmless(found.reason)}"
+        left = f"; {many(found.left, 'task')} of it still to be cancelled, or held" if found.left else ""
+        return f"workflow {found.id} was killed{': ' * bool(found.reason)}{harmless(found.reason)}{left}"
     if not found.is_live:
         return f"workflow {found.id} is complete"
     if not found.steps:

@@ -28,8 +28,10 @@ from skuld_py.client.waiting import seconds
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text
+from skuld_py.model.messages.workflows import IDS_MAX
+from skuld_py.model.state import State
 from skuld_py.model.task import Task
-from skuld_py.workflow.definition.names import FEED, ID, PLAN, queue_of
+from skuld_py.workflow.definition.names import FEED, ID, PLAN, queue_of, step_of
 from skuld_py.workflow.segments import feeder_id
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ FEEDER_TRIES = Retry(max_attempts=1_000, max_backoff_s=60.0)
 FEEDER = "skuld:feed"
 """The task function that draws from an input."""
 ENDED = ("completed", "cancelled", "dead")
-LIVE, INPUT, OUTPUT = "live", "input", "output"
+LIVE, KILLED, INPUT, OUTPUT = "live", "killed", "input", "output"
 NO_SUCH, REFUSED = "no_such_workflow", "refused"
 TEXT_CHARS = 250
 COLLECTED = "collected"
@@ -67,7 +69,8 @@ class WorkflowStatus:
     """What the log knows of a workflow. ``state``: ``live``, ``completed`` or ``killed``, since the entry at
     ``since``; then for ``reason``. ``plan``: the id of the task whose payload is the definition, of this
     ``digest``. ``steps`` are shown of a live one that was asked for by its id; ``exhausted`` are inputs that
-    bring no more, ``sealed`` outputs that are whole."""
+    bring no more, ``sealed`` outputs that are whole. ``left``: of a killed one that was asked for by its id, how
+    many of its tasks are still to be cancelled, or held by workers."""
 
     id: str
     state: str
@@ -81,6 +84,7 @@ class WorkflowStatus:
     steps: tuple[WorkflowStep, ...]
     exhausted: tuple[str, ...]
     sealed: tuple[str, ...]
+    left: int = 0
 
     @property
     def is_live(self) -> bool:
@@ -143,6 +147,8 @@ class Flowing:
         text = text_of(found)
         mark = digest(text)
         known = yield from self._surveyed((found.id,))
+        if not known:
+            yield from self._check_former(found)
         plan = known[0].plan if known else (yield from self._plan(found, text.encode(), mark))
         status = yield from self._decree(_submission(found, mark, plan), "other_workflow")
         if status.plan != plan:
@@ -150,6 +156,26 @@ class Flowing:
         if status.is_live:
             yield from self._feed(status)
         return status
+
+    def _check_former(self, found: Definition) -> Work[None]:
+        """That there are the workflows, and their steps, which inputs are to draw from."""
+        from skuld_py.workflow.definition.faults import Faults
+        from skuld_py.workflow.definition.reading import parse
+        from skuld_py.workflow.definition.resuming import check_former, drawn_from
+
+        wanted = drawn_from(found)
+        if not wanted:
+            return
+        known: dict[str, WorkflowStatus] = {}
+        for start in range(0, len(wanted), IDS_MAX):
+            found_here = yield from self._surveyed(wanted[start : start + IDS_MAX])
+            known |= {each.id: each for each in found_here}
+        plans = yield from self._get([each.plan for each in known.values()])
+        texts = {to_text(task.id): task.payload for task in plans}
+        former = {id: parse(texts[each.plan]) for id, each in known.items() if each.plan in texts}
+        faults = Faults()
+        check_former(faults, found, former, {id for id, each in known.items() if each.state == KILLED})
+        faults.refuse()
 
     def _plan(self, found: Definition, text: bytes, mark: str) -> Work[str]:
         """The plan task, stored: that of an attempt that was broken off before, or another one. One that had
@@ -226,7 +252,17 @@ class Flowing:
         """A workflow as the log knows it. ``Refused`` as ``no_such_workflow``: it was never submitted, or ended
         long ago, some thousand entries of the log."""
         _check_id(id)
-        return _one(id, (yield from self._surveyed((id,))))
+        status = _one(id, (yield from self._surveyed((id,))))
+        return status if status.state != KILLED else attrs.evolve(status, left=(yield from self._left(id)))
+
+    def _left(self, id: str) -> Work[int]:
+        """How many tasks of a workflow have not ended. A key that may not count all queues is told of none."""
+        try:
+            answer = (yield from ask(m.Counted, m.Count(0, ""))).message
+        except Refused:
+            return 0
+        return sum(number for row in answer.rows if (step_of(row.queue) or ("",))[0] == id
+                   for state, number in enumerate(row.counts) if State(state).name.lower() not in ENDED)
 
     @verb
     def workflows(self) -> Work[list[WorkflowStatus]]:

@@ -1,4 +1,5 @@
-"""The demo: ZooKeeper, three nodes and a worker as real processes; a census; a node dies in the middle of it.
+"""The demo: ZooKeeper, three nodes and a worker as real processes; a census as a workflow; a node dies in the
+middle of it.
 
 What it shows can be checked: the totals that Spark found are put beside those of a plain count, and the exit
 status is 1 when they differ. Every task is listed with its fencing token and how often it was claimed.
@@ -19,7 +20,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -35,13 +37,17 @@ from skuld_py.demo.screen import Screen
 from skuld_py.embedded import process
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Refused, SkuldError
-from skuld_py.model.ids import TaskId
+from skuld_py.model.ids import partition_of
 from skuld_py.model.task import Task
+from skuld_py.workflow.graph.rails import drawing
 
-QUEUE = "census"
+WORKFLOW = "census"
 APP = "skuld_py.demo.census"
-GROUPS = 24
-ATTEMPTS_MAX = 4
+SLOTS = 8
+"""One for each step, and some more for reading."""
+REST = {"join": "all is read; joining the tables", "duplicates": "looking for classes that differ",
+        "report": "writing the report, and a plot"}
+STEPS = ("read", *REST)
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """A JVM that lives for a minute never earns back what its optimising compiler costs."""
 LIMIT_S = 300.0
@@ -56,30 +62,13 @@ def run_demo(input: Path | None, *, nodes: int = 3, keep: Path | None = None,
     screen = Screen(as_json)
     with _terminated_like_interrupted():
         try:
-            archives = find_archives(input) if input is not None else _jars_of_spark()
+            source = (input if input is not None else _jars_of_spark()).resolve()
+            archives = census.find_archives(source)
             with _directory(keep) as directory:
-                return _Demo(screen, directory, archives, nodes, is_kept=keep is not None).run()
+                return _Demo(screen, directory, source, archives, nodes, is_kept=keep is not None).run()
         except KeyboardInterrupt:
             screen.say("interrupted; everything is stopped")
             return INTERRUPTED
-
-
-def find_archives(directory: Path) -> list[Path]:
-    """All archives below a directory, in a fixed order."""
-    found = sorted(path for path in directory.resolve().rglob("*")
-                   if path.suffix in (".jar", ".zip", ".whl") and path.is_file())
-    if not found:
-        raise Refused("no_archives", f"{directory} holds no .jar, .zip or .whl; name a directory that does")
-    return found
-
-
-def grouped(archives: Sequence[Path], count: int) -> list[list[str]]:
-    """At most ``count`` groups of about equal size: the largest archive left goes to the smallest group."""
-    groups: list[tuple[int, list[str]]] = [(0, []) for _ in range(min(count, len(archives)))]
-    for path in sorted(archives, key=lambda path: (-path.stat().st_size, path)):
-        size, names = min(groups, key=lambda group: (group[0], len(group[1])))
-        groups[groups.index((size, names))] = (size + path.stat().st_size, [*names, str(path)])
-    return [names for _, names in groups]
 
 
 @attrs.define
@@ -96,10 +85,12 @@ class _Victim:
 class _Demo:
     """One run. Its parts are told in order by ``run``."""
 
-    def __init__(self, screen: Screen, directory: Path, archives: list[Path], nodes: int, *,
+    def __init__(self, screen: Screen, directory: Path, source: Path, archives: list[Path], nodes: int, *,
                  is_kept: bool) -> None:
         self._screen = screen
         self._directory = directory
+        self._source = source
+        self._flow = census.workflow(WORKFLOW, str(source), str(directory)).definition()
         self._archives = archives
         self._is_kept = is_kept
         self._cluster = LocalCluster(directory / "cluster", nodes, replicas=min(3, nodes), session_ms=2000,
@@ -109,54 +100,60 @@ class _Demo:
 
     def run(self) -> int:
         screen = self._screen
-        screen.say(f"census of {len(self._archives)} archives in {self._archives[0].parent}")
+        screen.say(f"census of {len(self._archives)} archives in {self._source}")
         screen.say("starting ZooKeeper and the nodes")
         with self._cluster as cluster, contextlib.ExitStack() as held:
             screen.good(f"the cluster serves: {', '.join(cluster.addresses)}")
-            worker = cluster.start_worker(QUEUE, APP, "--lease", "15s", "--grace", "0s", environment=QUICK_JAVA)
+            worker = cluster.start_worker("", APP, "--workflows", "--slots", str(SLOTS), "--lease", "15s",
+                                          "--grace", "0s", environment=QUICK_JAVA)
             client = held.enter_context(Client(cluster.addresses))
-            output = str(self._directory / "tables")
-            groups = grouped(self._archives, GROUPS)
-            scans = [client.enqueue(QUEUE, census.scan.call(group, output)) for group in groups]
-            screen.say(f"{len(scans)} tasks are enqueued, each on disk on two nodes; a worker is starting")
+            client.submit_workflow(self._flow)
+            screen.say(f"workflow {WORKFLOW} is submitted, and a worker is starting:")
+            screen.drawing(drawing(self._flow))
             expected = census.count_independently(self._archives)
             screen.say(f"counted independently meanwhile: {expected.entries:,} entries")
-            done = self._watch_scans(client, worker, scans, expected.entries)
-            screen.say("summarising all tables, as one more task")
-            call = census.report.call([str(scan) for scan in scans], str(self._directory / "report"))
-            reported = self._await(client, worker, client.enqueue(QUEUE, call))
-            written, = skuld_py.output_files(reported)
-            summary = census.Summary.from_json(Path(written.path).read_text())
+            self._watch_reading(client, worker, min(census.GROUPS, len(self._archives)), expected.entries)
+            reported = self._watch_rest(client, worker)
+            files = {Path(file.path).name: Path(file.path) for file in skuld_py.output_files(reported)}
+            summary = census.Summary.from_json(files["report.json"].read_text())
             self._bring_back()
+            tasks = [task for step in STEPS for task in self._look(client, worker, step)]
             leaders = {row.partition: row.leader for row in client.status().partitions}
         screen.say("all processes are stopped")
-        return self._tell(summary, expected, [*done, reported], leaders)
+        return self._tell(summary, expected, tasks, leaders)
 
     # -- watching ------------------------------------------------------------------------------
 
-    def _watch_scans(self, client: Client, worker: subprocess.Popen[bytes], ids: list[TaskId],
-                     entries: int) -> list[Task]:
-        with self._screen.bars("tasks", "entries"):
+    def _watch_reading(self, client: Client, worker: subprocess.Popen[bytes], groups: int, entries: int) -> None:
+        with self._screen.bars("tables", "entries"):
             while True:
-                tasks = self._look(client, worker, ids)
+                tasks = self._look(client, worker, "read")
                 done = [task for task in tasks if task.is_completed]
-                self._screen.count({"tasks": (len(done), len(ids)),
+                self._screen.count({"tables": (len(done), groups),
                                     "entries": (sum(_result(task)["entries"] for task in done), entries)})
-                if len(done) == len(ids):
-                    return done
-                if self._victim is None and 2 * len(done) >= len(ids) and len(self._cluster.addresses) > 1:
-                    self._kill_one(client)
+                if len(done) == groups:
+                    return
+                if self._victim is None and 2 * len(done) >= groups and len(self._cluster.addresses) > 1:
+                    self._kill_one(client, tasks)
                 self._follow_victim(client)
                 time.sleep(LOOK_S)
 
-    def _await(self, client: Client, worker: subprocess.Popen[bytes], task_id: TaskId) -> Task:
-        while not (task := self._look(client, worker, [task_id])[0]).is_completed:
+    def _watch_rest(self, client: Client, worker: subprocess.Popen[bytes]) -> Task:
+        """All that was read is there: what comes of it, until the workflow is complete; the report."""
+        said: list[str] = []
+        while (status := client.await_workflow(WORKFLOW, timeout_s=LOOK_S)).is_live:
+            for step, words in REST.items():
+                if step not in said and self._look(client, worker, step):
+                    said.append(step)
+                    self._screen.say(words)
             self._follow_victim(client)
-            time.sleep(LOOK_S)
-        return task
+        if status.state != "completed":
+            raise Refused("demo_failed", f"the workflow was killed: {status.reason}")
+        reported, = self._look(client, worker, "report")
+        return reported
 
-    def _look(self, client: Client, worker: subprocess.Popen[bytes], ids: list[TaskId]) -> list[Task]:
-        """The tasks; raises when waiting longer is no use."""
+    def _look(self, client: Client, worker: subprocess.Popen[bytes], step: str) -> list[Task]:
+        """The tasks of a step; raises when waiting longer is no use."""
         log = self._cluster.worker_log(worker)
         if worker.poll() is not None:
             raise Refused("demo_failed", f"the worker ended with status {worker.returncode}. The end of its"
@@ -164,19 +161,17 @@ class _Demo:
         if time.monotonic() > self._deadline:
             raise Refused("demo_failed", f"not done within {LIMIT_S:.0f} s. The end of the worker's log:\n"
                           f"{process.tail(log)}")
-        tasks = client.get_many(ids)
-        for task in tasks:
-            errors = [claim.error.decode() for claim in task.claims if claim.error is not None]
-            if len(errors) >= ATTEMPTS_MAX:
-                raise Refused("demo_failed", f"task {TaskId(task.id)} failed {len(errors)} times:"
-                              f" {errors[-1]}")
-        return tasks
+        return client.get_many([task.id for task in client.list(self._flow.queue(step))])
 
     # -- the victim ----------------------------------------------------------------------------
 
-    def _kill_one(self, client: Client) -> None:
-        leads = {node.name: node.leads for node in client.status().nodes}
-        address = max(self._cluster.addresses, key=lambda address: leads.get(address, 0))
+    def _kill_one(self, client: Client, tasks: list[Task]) -> None:
+        """The node that leads most of what is not read yet."""
+        view = client.status()
+        leads = {node.name: node.leads for node in view.nodes}
+        leaders = {row.partition: row.leader for row in view.partitions}
+        left = Counter(leaders[partition_of(task.id, len(leaders))] for task in tasks if not task.is_completed)
+        address = max(self._cluster.addresses, key=lambda address: (left[address], leads.get(address, 0)))
         self._victim = _Victim(self._cluster.addresses.index(address), address, time.monotonic())
         self._screen.alarm(f"kill -9 of node {address}, which leads {leads.get(address, 0)} partitions"
                            f" (process {self._cluster.node_process_id(self._victim.index)})")
@@ -217,7 +212,8 @@ class _Demo:
         story.tell_conflicts(screen, summary, self._conflicts_file)
         is_equal = story.tell_totals(screen, summary.totals, expected)
         if self._is_kept:
-            screen.say(f"kept in {self._directory}: cluster/ (data and logs), tables/ (Parquet), report/")
+            screen.say(f"kept in {self._directory}: cluster/ (data and logs), tables/ and join/ (Parquet),"
+                       " duplicates/, report/ (JSON, and a plot)")
         if is_equal:
             screen.good("Spark's census and the independent count agree")
             return 0
@@ -237,11 +233,11 @@ def _result(task: Task) -> dict[str, Any]:
     return result
 
 
-def _jars_of_spark() -> list[Path]:
-    """What PySpark puts on its class path."""
+def _jars_of_spark() -> Path:
+    """Where PySpark has what it puts on its class path."""
     spec = find_spec("pyspark")
     assert spec is not None and spec.origin is not None
-    return sorted((Path(spec.origin).resolve().parent / "jars").glob("*.jar"))
+    return Path(spec.origin).resolve().parent / "jars"
 
 
 @contextlib.contextmanager

@@ -48,6 +48,13 @@ class Screen:
             return
         self._console.print(Text.assemble((f"{self.age_s:6.1f} s  ", "dim"), (harmless(words), style)))
 
+    def drawing(self, lines: str) -> None:
+        """Lines that belong together, as they are."""
+        if self._as_json:
+            self._document(event="drawing", lines=lines.splitlines())
+            return
+        self._console.print(Text(harmless(lines)))
+
     def alarm(self, words: str) -> None:
         """A line that must be noticed."""
         self.say(words, "bold red" if self._is_terminal else "")

@@ -47,6 +47,7 @@ class WorkflowDocument(TypedDict):
     steps: Annotated[list[WorkflowStepDocument], Says("Of a live one that was asked for by its id.")]
     exhausted: Annotated[list[str], Says("Inputs that bring no more.")]
     sealed: Annotated[list[str], Says("Outputs that are whole.")]
+    left: Annotated[int, Says("Of a killed one that was asked for by its id, its tasks that have not ended.")]
 
 
 class WorkflowsDocument(TypedDict):
@@ -76,7 +77,8 @@ def document(status: WorkflowStatus) -> WorkflowDocument:
     return WorkflowDocument(
         id=status.id, state=status.state, digest=status.digest, plan=status.plan, submitted=status.submitted,
         since=status.since, spreading=status.spreading, percentage=status.percentage, reason=status.reason,
-        steps=steps, exhausted=[*status.exhausted], sealed=[*status.sealed])
+        steps=steps, exhausted=[*status.exhausted], sealed=[*status.sealed],
+        left=status.left)
 
 
 def entry(line: LogLine) -> LogEntryDocument:

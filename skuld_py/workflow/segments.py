@@ -102,6 +102,16 @@ def seal_id(workflow: str, step: str, time_ms: int) -> TaskId:
     return _own_id("seal", workflow, step, time_ms)
 
 
+def haul_id(workflow: str, step: str, offset: int, time_ms: int) -> TaskId:
+    """The id of the task that says which tasks an input drew from a queue together; the offset says its time."""
+    return _own_id("haul", workflow, step, time_ms, offset)
+
+
+def haul_queue(workflow: str, step: str) -> str:
+    """The queue of these tasks, in which nobody claims."""
+    return f"wf.{workflow}._hauls-{step}"
+
+
 def ack_queue(workflow: str, step: str) -> str:
     """The queue of the acks of roots of one input, which its feeder claims. No step's name begins like this, so it
     is no step's queue."""
@@ -213,8 +223,8 @@ def _size(value: bytes) -> int:
 # -- hashes ------------------------------------------------------------------------------------------
 
 
-def _own_id(kind: str, workflow: str, step: str, time_ms: int) -> TaskId:
-    drawn = _drawn(12, kind, workflow, step, 0)
+def _own_id(kind: str, workflow: str, step: str, time_ms: int, number: int = 0) -> TaskId:
+    drawn = _drawn(12, kind, workflow, step, number)
     return TaskId(_time(time_ms) + _values(drawn[:8])[0].to_bytes(8, "big") + drawn[8:])
 
 

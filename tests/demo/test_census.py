@@ -5,14 +5,15 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from pyspark.sql import SparkSession
 
 import skuld_py
 from skuld_py.demo import census
-from skuld_py.demo.census import Package, Summary, Totals
-from skuld_py.demo.demo import find_archives, grouped
+from skuld_py.demo.census import Package, Summary, Totals, find_archives, grouped
 from skuld_py.demo.screen import harmless
 from skuld_py.errors import Refused
 from skuld_py.testing import MemoryClient, MemoryCluster
@@ -101,18 +102,24 @@ def test_names_cannot_move_the_cursor() -> None:
 def test_the_job_agrees_and_names_what_differs(
     archives: list[Path], spark: SparkSession, client: MemoryClient, tmp_path: Path
 ) -> None:
-    scans = [client.enqueue("census", census.scan.call(paths, str(tmp_path / "tables")))
-             for paths in grouped(archives, 2)]
-    results = [ran.value for ran in client.run_until_empty("census", spark=spark)]
+    def ran(function: Any, *values: Any) -> list[Any]:
+        for value in values:
+            client.enqueue("census", function.call(value, str(tmp_path / function.__name__)))
+        return [ran.value for ran in client.run_until_empty("census", spark=spark)]
+    results = ran(census.read, *grouped(archives, 2))
     assert sum(result["entries"] for result in results) == TOTALS.entries
     assert sum(result["damaged"] for result in results) == 2
-    report = client.enqueue("census", census.report.call([str(scan) for scan in scans], str(tmp_path / "report")))
-    client.run_until_empty("census", spark=spark)
+    joined, = ran(census.join, results)
+    found, = ran(census.duplicates, joined)
+    count, = ran(census.report, found)
+    report = [*client.list("census")][-1].id
 
-    written, = skuld_py.output_files(report, client=client)
-    summary = Summary.from_json(Path(written.path).read_text())
+    written = {Path(file.path).name: Path(file.path) for file in skuld_py.output_files(report, client=client)}
+    summary = Summary.from_json(written["report.json"].read_text())
 
-    assert client.result(report) == len(summary.conflicts)
+    assert count == found["count"] == len(summary.conflicts)
+    picture = ElementTree.parse(written["packages.svg"]).getroot()
+    assert len(picture.findall("{http://www.w3.org/2000/svg}rect")) == len(summary.packages)
     assert summary.totals == census.count_independently(archives) == TOTALS
     assert summary.packages[0] == Package("acme", 10, 51)
     assert {package.name for package in summary.packages} == {"acme", "acme.deep", ""}

@@ -31,7 +31,7 @@ FOREIGN = frozenset({
     "~/.local/state/skuld", "$XDG_STATE_HOME/skuld", "127.0.0.1",  # of a machine
     "spark://HOST:PORT", "k8s://https://HOST:PORT", "spark-defaults.conf",  # forms and settings of Spark
     "spark.authenticate", "spark.cores.max", "spark.deploy.recoveryMode",
-    "module:function", ":name", "TMPDIR", "SKULD_TASK", "SKULD_TOKEN",  # of tasks, and of drivers
+    "module:function", ":name", "TMPDIR", "SKULD_TASK", "SKULD_TOKEN", "SKULD_CREDENTIALS",  # of tasks, of drivers
     "--conf spark.executorEnv.SKULD_NODES=...",
     "HOST:PORT", "NAME:PASSWORD", "batch=B/queue=Q/day=D", "zk1:2181,zk2:2181/pipelines", "/etc/hosts",  # forms
     "/data/words", "/data/words/_claims/ID/TOKEN", "/data/words/task=ID", "hdfs://", "s3a://",

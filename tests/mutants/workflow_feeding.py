@@ -17,7 +17,7 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 MUTANTS: tuple[Mutant, ...] = (
     _seen_by(DIES, "feeds-from-the-beginning", "a next claim of a feeder begins anew", "feeding._fed",
-             "driver.run(context.resumed)", "driver.run(None)"),
+             "run(context.resumed)", "run(None)"),
     _seen_by(DIES, "no-checkpoint-of-a-feeder", "a feeder's checkpoint is not written", "feeding.ClientHands.keep",
              "self._client.update(self._claim, checkpoint=checkpoint, number=self._number)", "pass"),
     _seen_by(OTHER, "other-values-for-ever", "a source that gives other values keeps its workflow waiting",

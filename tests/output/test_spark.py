@@ -22,6 +22,8 @@ from skuld_py.output.spark_store import HadoopStore, hadoop_store
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.spark_session import SparkRuntime
+from skuld_py.worker.workflows.parts import parts_of
+from skuld_py.workflow.definition.sources import Jdbc
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -236,6 +238,11 @@ def test_a_database_has_the_rows_of_the_newest_claim_once(
         write(task, 5, "zombie")
 
     assert stored() == expected
+    for source in (Jdbc(url, "facts", "n", 0, 2, 2, options=given), Jdbc(url, "facts", options=given)):
+        read = [skuld_py.read_part(spark, part) for part in parts_of(source)]
+        assert len(read) == source.partitions
+        assert sorted(row for frame in read for row in rows(frame)) == expected, "each row is in one part"
+
     with pytest.raises(Refused, match="has no column"):
         skuld_py.write_jdbc(Claimant(task, 9), spark.range(1), url, "facts", given, task_column="whose")
     assert stored("skuld_fence") == sorted([(str(task), 7), (str(other), 3)])

@@ -44,7 +44,7 @@ ROOMS: dict[str, frozenset[str] | str] = {
     "verbs": _CLIENT | {"almanac"},
     "gateway": _CLIENT | {"verbs", "exposition", "files", "keys"},
     "output": _CLIENT,
-    "worker": _CLIENT | {"embedded", "exposition", "extras", "output", "workflow"},
+    "worker": _CLIENT | {"embedded", "exposition", "extras", "keys", "output", "workflow"},
     "archive": _CLIENT | {"embedded", "output", "worker"},
     "datasource": _CLIENT | {"archive", "extras"},
     "workflow": _MODEL,

@@ -15,11 +15,11 @@ from skuld_py.errors import Refused
 from skuld_py.worker.endings import Ending, Failed, Returned
 from skuld_py.worker.registry import lookup
 from skuld_py.worker.workflows.children import packed, unpacked
-from skuld_py.worker.workflows.drawing import Adapted, Sequential, source_of
+from skuld_py.worker.workflows.drawing import Adapted, Place, Sequential, source_of
 from skuld_py.worker.workflows.feeding import FEED, ClientHands, feed
 from skuld_py.workflow.acking.events import Repair
 from skuld_py.workflow.definition.entries import Entry, Kind
-from skuld_py.workflow.definition.sources import Files, Page, Queue
+from skuld_py.workflow.definition.sources import Files, Page
 from skuld_py.workflow.segments import Emission, ack_queue, feeder_id
 from worker.flows import Home
 
@@ -239,13 +239,9 @@ def test_values_are_drawn_in_order_and_again() -> None:
 def test_files_are_drawn_by_their_paths(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "c.csv"):
         (tmp_path / name).touch()
-    source = source_of(Entry("in", Kind.INPUT, source=Files((str(tmp_path / "*.txt"), str(tmp_path / "a*")))), id)
+    source = source_of(Entry("in", Kind.INPUT, source=Files((str(tmp_path / "*.txt"), str(tmp_path / "a*")))), id,
+                       Place(None, "w", "in", int))
     assert [unpacked(value)[-5:] for value in source.draw(b"", 9).values] == ["a.txt", "b.txt"]
-
-
-def test_a_source_that_no_worker_draws_from_is_refused() -> None:
-    with pytest.raises(Refused, match="Queue"):
-        source_of(Entry("in", Kind.INPUT, source=Queue("other")), id)
 
 
 class Topic:

@@ -24,6 +24,7 @@ from workflow.acking_queue import LEASE_MS, STEPS, Held, Queue, Rows, Segment, V
 
 HEALED_MS = 8_000
 OVER_MS = 400_000
+REAPED_MS = 30
 EVENTS_MAX = 60_000
 BEGUN_MS = 1_790_000_000_000
 
@@ -246,6 +247,14 @@ class World:
             raise Violation(f"exhausted when {len(self.done)} of {self.play.values} roots are done")
         self.met["exhausted again by a later life"] += self.queue.is_exhausted
         self.queue.is_exhausted = True
+        self.inbox += self.said[-1:]  # told again, and late
+        self.at(self.chance.randint(0, 40), self._reap)
+
+    def _reap(self) -> None:
+        """Nodes cancel the acks of an input that is exhausted, whoever may still be about to hear them."""
+        self.met["acks of an exhausted input are cancelled"] += bool(self.inbox)
+        self.inbox.clear()
+        self.at(REAPED_MS, self._reap)
 
     def _check_end(self) -> None:
         if not self.queue.is_exhausted or sorted(self.queue.roots) != [*range(self.play.values)]:

@@ -21,6 +21,7 @@ SOURCES: tuple[Plain, ...] = (
     {"files": "/data/*.txt"}, {"files": ["/data/a", "s3a://b/c*"]}, {"queue": "others"}, {"function": "acme:days"},
     {"offsets": "acme:topic"}, {"workflow": "former"}, {"workflow": {"id": "former", "step": "x"}},
     {"workflow": {"id": "former", "step": "x", "routed": True, "content": "0f" * 32}},
+    {"workflow": {"id": "former", "together": True}},
     {"jdbc": {"url": "jdbc:postgresql://db/shop", "table": "t"}},
     {"jdbc": {"url": "jdbc:postgresql://db/shop", "table": "t", "column": "id", "upper": 99, "partitions": 3,
               "options": {"fetchsize": "10"}, "credentials": "shop"}})

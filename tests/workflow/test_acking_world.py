@@ -29,6 +29,7 @@ OFTEN = (
 )
 RARE = (
     "it emits something else, and children are there", "exhausted again by a later life", "a root fails: kill",
+    "acks of an exhausted input are cancelled",
     "registers are forgotten", "a segment is decided on", "a decision is gone on with by a later life",
 )
 

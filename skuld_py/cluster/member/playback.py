@@ -46,12 +46,13 @@ class Happening:
 
 class Playback:
     """``replica`` is the newest, ``is_current`` once the log was read to its end. ``fresh``: what was played since
-    somebody took it out."""
+    somebody took it out. ``changed`` is not empty when workflows are others than when it was cleared."""
 
     def __init__(self) -> None:
         self.replica = Replica()
         self.is_current = False
         self.fresh: dict[int, Played] = {}
+        self.changed: dict[str, None] = {}
         self._kept: deque[Happening] = deque()
         self._weight = 0
         self._next = 0
@@ -83,6 +84,8 @@ class Playback:
 
     def settle(self, replica: Replica, is_current: bool) -> None:
         """So the member stands after a step."""
+        if replica.workflows is not self.replica.workflows:
+            self.changed["workflows"] = None
         self.replica, self.is_current = replica, is_current
         self._jump(replica.version + 1)
 

@@ -30,6 +30,7 @@ from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.places import Places
 from skuld_py.node.operations.requests import Asked as Requests
 from skuld_py.node.operations.requests import Served
+from skuld_py.node.workflows.reaping import Reaper
 from skuld_py.node.workflows.rows import Asked, command_of, entry_of, row_of
 
 AGAIN_MS = 1_000
@@ -41,10 +42,12 @@ ANSWERS = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.REFUSED)
 
 
 class WorkflowRequests(Duty):
-    """The requests of one node about workflows and the log. ``wanted``: what its member is to append."""
+    """The requests of one node about workflows and the log. ``wanted``: what its member is to append;
+    ``reaper``: a duty of its own."""
 
     def __init__(self, operations: Operations) -> None:
         self.playback = Playback()
+        self.reaper = Reaper(operations, self.playback)
         self.wanted: dict[Command, None] = {}
         self._operations = operations
         self._writes: dict[int, _Writing] = {}

@@ -24,7 +24,7 @@ class ClientCluster:
     def standing(self, workflow: str) -> Standing:
         """By the log."""
         known = self.client.workflow(workflow)
-        return Standing(known.state, known.plan, known.digest, known.reason)
+        return Standing(known.state, known.plan, known.digest, known.reason, known.exhausted)
 
 
 def flow_of(client: Client) -> Flow:

@@ -14,42 +14,31 @@ import glob
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
 from skuld_py.errors import Refused
 from skuld_py.worker.workflows.children import packed
+from skuld_py.worker.workflows.haul import Haul, Source
+from skuld_py.worker.workflows.parts import parts_of
+from skuld_py.worker.workflows.queued import Queued
+from skuld_py.worker.workflows.returned import Returned, returned
 from skuld_py.workflow.acking.checkpoint import CURSOR_BYTES_MAX, PARTS_MAX
 from skuld_py.workflow.definition.entries import Entry
-from skuld_py.workflow.definition.sources import Files, Offsets, OffsetsAdapter, Values
+from skuld_py.workflow.definition.sources import (
+    Files,
+    Jdbc,
+    Offsets,
+    OffsetsAdapter,
+    Outputs,
+    Queue,
+    Values,
+)
 
 HAUL_BYTES = 16 << 20
+NOWHERE = -1
 Found = Callable[[str], Callable[..., Any]]
-
-
-@attrs.frozen
-class Haul:
-    """Values, packed, from an offset of a part on; where the source goes on; whether that was all, for ever."""
-
-    values: Sequence[bytes]
-    part: int
-    offset: int
-    cursor: bytes
-    is_last: bool
-
-
-class Source(Protocol):
-    """Something with parts, and in each of them offsets that rise."""
-
-    def draw(self, cursor: bytes, most: int) -> Haul:
-        """At most so many values from where the cursor says, which is empty at first."""
-
-    def again(self, part: int, offset: int, count: int) -> Sequence[bytes]:
-        """These, which were drawn before."""
-
-    def settle(self, cursor: bytes, open_from: Mapping[int, int]) -> None:
-        """By what is durable, all is done but what is behind the cursor, or from these offsets of parts on."""
 
 
 class Sequential:
@@ -58,8 +47,8 @@ class Sequential:
 
     def __init__(self, begin: Callable[[], Iterator[Any]]) -> None:
         self._begin = begin
-        self._values = begin()
-        self._at = 0
+        self._values: Iterator[Any] = iter(())
+        self._at = NOWHERE
         self._spare: list[bytes] = []
 
     def draw(self, cursor: bytes, most: int) -> Haul:
@@ -73,12 +62,25 @@ class Sequential:
     def settle(self, cursor: bytes, open_from: Mapping[int, int]) -> None:
         """Nobody needs to know."""
 
+    def tend(self) -> None:
+        """Nothing is held."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
     def _taken(self, offset: int, most: int, most_bytes: int | None = HAUL_BYTES) -> tuple[list[bytes], bool]:
         if offset != self._at:
-            self._values, self._spare, self._at = self._begin(), [], 0
+            self._values, self._spare, self._at = self._begin(), [], NOWHERE
             self._at = sum(1 for _ in islice(self._values, offset))
             if self._at < offset:
                 return [], True
+        try:
+            return self._more(most, most_bytes)
+        except BaseException:
+            self._at = NOWHERE
+            raise
+
+    def _more(self, most: int, most_bytes: int | None) -> tuple[list[bytes], bool]:
         values, size = list[bytes](), 0
         while len(values) < most:
             value = self._spare.pop() if self._spare else self._next()
@@ -96,6 +98,36 @@ class Sequential:
         for value in self._values:
             return packed(value)
         return None
+
+
+class Awaited:
+    """What another step returned. Until that is there nothing is drawn, and it is asked for again."""
+
+    def __init__(self, look: Callable[[], Returned | None]) -> None:
+        self._look = look
+        self._source: Sequential | None = None
+
+    def draw(self, cursor: bytes, most: int) -> Haul:
+        source = self._begun()
+        return Haul([], 0, 0, cursor, False) if source is None else source.draw(cursor, most)
+
+    def again(self, part: int, offset: int, count: int) -> Sequence[bytes]:
+        source = self._begun()
+        return [] if source is None else source.again(part, offset, count)
+
+    def settle(self, cursor: bytes, open_from: Mapping[int, int]) -> None:
+        """Nobody needs to know."""
+
+    def tend(self) -> None:
+        """Nothing is held."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _begun(self) -> Sequential | None:
+        if self._source is None and (found := self._look()) is not None:
+            self._source = Sequential(found.values)
+        return self._source
 
 
 class Adapted:
@@ -139,6 +171,15 @@ class Adapted:
             self._adapter.commit({name: min(rows[part][0], open_from.get(part, rows[part][0]))
                                   for part, name in enumerate(self._parts)})
 
+    def tend(self) -> None:
+        """What an adapter holds is its own business."""
+
+    def close(self) -> None:
+        """An adapter that has ``close`` is told."""
+        close = getattr(self._adapter, "close", None)
+        if close is not None:
+            close()
+
     def _read(self, cursor: bytes) -> tuple[int, list[list[Any]]]:
         if not cursor:
             return 0, [[self._adapter.begin(name), False] for name in self._parts]
@@ -157,8 +198,19 @@ class Adapted:
         return all(is_end for _, is_end in rows)
 
 
-def source_of(entry: Entry, found: Found) -> Source:
-    """What an input draws from; ``found`` gives functions by their names. ``Refused`` for what no worker can."""
+@attrs.frozen
+class Place:
+    """Whose source it is: the workflow and the input. ``wall_ms``: a time at which nodes take ids."""
+
+    flow: Any
+    workflow: str
+    step: str
+    wall_ms: Callable[[], int]
+
+
+def source_of(entry: Entry, found: Found, place: Place) -> Source:
+    """What an input draws from; ``found`` gives functions by their names. ``Refused`` as ``bad_source`` for what
+    never will be there."""
     match entry.source:
         case Values(function):
             return Sequential(lambda: iter(found(function)(**entry.parameters)))
@@ -167,5 +219,10 @@ def source_of(entry: Entry, found: Found) -> Source:
                                                    for path in glob.glob(each, recursive=True)})))
         case Offsets(adapter):
             return Adapted(found(adapter)(**entry.parameters))
-    raise Refused("bad_source", f"source: a worker draws from no {type(entry.source).__name__} yet; use values,"
-                  " files or offsets", field="source")
+        case Jdbc() as jdbc:
+            return Sequential(lambda: parts_of(jdbc))
+        case Outputs() as outputs:
+            return Awaited(lambda: returned(place.flow, place.workflow, outputs))
+        case Queue(name):
+            return Queued(place.flow.cluster.client, name, place.workflow, place.step, place.wall_ms)
+    raise Refused("bad_source", f"source: {entry.name} draws from nothing", field="source")

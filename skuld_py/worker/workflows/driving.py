@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.worker.scribe import is_passing
-from skuld_py.worker.workflows.drawing import Source
+from skuld_py.worker.workflows.haul import Source
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import Acks
 from skuld_py.workflow.acking.checkpoint import Book
@@ -113,6 +113,7 @@ class Driver:
             told = []
             self._sleep(AGAIN_S if is_idle else 0.0)
         self._listened_s = self._clock()
+        self._asked(self._source.tend)
         for acks in told:
             self._hear(e.Acked(acks))
         if self._feeder.deadline_ms() <= self._wall_ms():
@@ -149,9 +150,10 @@ class Driver:
 
     def _draw(self, effect: e.Draw) -> e.Event:
         if effect.is_again:
-            self._held[effect.first] = values = self._source.again(effect.part, effect.offset, effect.count)
+            self._held[effect.first] = values = self._asked(
+                lambda: self._source.again(effect.part, effect.offset, effect.count))
             return e.Drawn(effect.first, len(values), is_last=False)
-        haul = self._source.draw(effect.cursor, effect.count)
+        haul = self._asked(lambda: self._source.draw(effect.cursor, effect.count))
         if haul.values:
             self._held[effect.first] = haul.values
         return e.Drawn(effect.first, len(haul.values), haul.is_last, haul.part, haul.offset, haul.cursor)
@@ -175,7 +177,7 @@ class Driver:
         open_from: dict[int, int] = {}
         for batch in book.batches.values():
             open_from[batch.part] = min(batch.offset, open_from.get(batch.part, batch.offset))
-        self._source.settle(book.cursor, open_from)
+        self._asked(lambda: self._source.settle(book.cursor, open_from))
 
     def _repair(self, effect: e.Repair) -> list[e.Event]:
         """This one, and those that are wanted as well."""

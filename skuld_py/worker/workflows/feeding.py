@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from skuld_py.calls.results import decode_result
@@ -27,7 +28,7 @@ from skuld_py.worker.journal import pause_s
 from skuld_py.worker.registry import task
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import Calls, Completed, Nursery
-from skuld_py.worker.workflows.drawing import source_of
+from skuld_py.worker.workflows.drawing import Place, source_of
 from skuld_py.worker.workflows.driving import TOO_OLD, Driver, said
 from skuld_py.worker.workflows.sealing import seal_call
 from skuld_py.workflow.acking import events as e
@@ -88,8 +89,9 @@ def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str
         except SkuldError as error:
             if not is_passing(error):
                 raise
-    driver = Driver(Feeder(workflow, step, options), hands, source_of(entry, flow.resolve), check, hands.wall_ms)
-    return driver.run(context.resumed)
+    place = Place(flow, workflow, step, hands.wall_ms)
+    with closing(source_of(entry, flow.resolve, place)) as source:
+        return Driver(Feeder(workflow, step, options), hands, source, check, hands.wall_ms).run(context.resumed)
 
 
 def _policy(definition: Definition, step: str) -> e.Policy:

@@ -45,10 +45,11 @@ from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import Completed, Nursery, packed
 from skuld_py.worker.workflows.emitting import AGAIN_S, PATIENCE_S, Emitter, Enqueueing, Written
 from skuld_py.worker.workflows.lifecycles import AGAIN_MS, Lifecycles
-from skuld_py.worker.workflows.plans import Known, Plans
+from skuld_py.worker.workflows.plans import Known, Plans, Standing
 from skuld_py.workflow.definition.definition import Definition, Moment, Policy
 from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.definition.names import is_own, step_of
+from skuld_py.workflow.definition.sources import Outputs
 from skuld_py.workflow.routing.hooks import judged
 from skuld_py.workflow.routing.passage import WORDS_CHARS_MAX, Failure, Outcome, Resolve, Routed, Verdict
 from skuld_py.workflow.routing.routes import Router
@@ -86,6 +87,7 @@ class _Step:
         self.nursery = Nursery(definition)
         self.lifecycles = Lifecycles(definition, name, resolve)
         self.is_leaf = not definition.children[name]
+        self.is_routed = isinstance(self.entry.source, Outputs) and self.entry.source.routed
         self.router = Router(definition, name, resolve)
         self.resolve = resolve
 
@@ -114,6 +116,10 @@ class Flow:
     def plan(self, workflow: str) -> Definition:
         """The definition of a workflow that lives."""
         return self._plans.live(workflow)
+
+    def known(self, workflow: str) -> tuple[Standing, Definition]:
+        """How a workflow is, ended or not, and its definition."""
+        return self._plans.known(workflow)
 
     def size_of(self, workflow: str, step: str) -> int:
         """How many segments of a step a slot takes together: by its entry, else by its function. One, where that
@@ -242,6 +248,8 @@ class Flow:
                 return ending
             past = pasts.get(run.claim.id)
             outcome = _outcome(step, run, ending, failure, 1 if past is None else past.attempts + 1)
+            if step.is_routed and failure is None:
+                return self._routed(step, run, ending, outcome, _as_before(step, outcome.values[0]))
             return self._routed(step, run, ending, outcome, step.router.route(outcome))
         except ClaimLost:
             raise
@@ -330,6 +338,12 @@ def _outcome(step: _Step, run: Run, ending: Returned | Failed, failure: Failure 
         value = decode_result(ending.result)
         values = (value,) if step.entry.kind is Kind.INPUT else _values_of(value)
     return Outcome(given, values, failure, attempt, is_final or attempt >= step.entry.attempts)
+
+
+def _as_before(step: _Step, rows: Any) -> Routed:
+    """What another workflow's conditions routed, as far as its steps are here, too."""
+    children = step.definition.children[step.name]
+    return Routed(Verdict.EMIT, tuple((to, value) for to, value in rows if to in children))
 
 
 def _values_of(returned: Any) -> tuple[Any, ...]:

@@ -36,6 +36,8 @@ class Standing:
     plan: str
     digest: str
     reason: str = ""
+    exhausted: tuple[str, ...] = ()
+    """Of a live one the inputs that bring no more."""
 
 
 class Known(Protocol):
@@ -72,9 +74,19 @@ class Plans:
                 why = f": {kept.standing.reason}" if kept.standing.reason else ""
                 raise Refused("workflow_ended", f"workflow: {workflow} is {kept.standing.state}{why}",
                               workflow=workflow)
-            if kept.definition is None:
-                kept.definition = self._read(workflow, kept.standing)
-            return kept.definition
+            return self._definition(workflow, kept)
+
+    def known(self, workflow: str) -> tuple[Standing, Definition]:
+        """How it is, ended or not, and its definition. ``Refused`` as ``no_such_workflow``, or ``no_such_task``
+        when the plan task is gone."""
+        with self._lock:
+            kept = self._look(workflow)
+            return kept.standing, self._definition(workflow, kept)
+
+    def _definition(self, workflow: str, kept: _Kept) -> Definition:
+        if kept.definition is None:
+            kept.definition = self._read(workflow, kept.standing)
+        return kept.definition
 
     def _look(self, workflow: str) -> _Kept:
         now = self._clock()

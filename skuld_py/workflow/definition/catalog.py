@@ -64,6 +64,10 @@ PENDING_MAX = 1_000_000
 _LETTERS = "letters, digits, '_' and '-'"
 _DOTTED = "letters, digits, '.', '_' and '-'"
 _HEX = re.compile("[0-9a-f]{64}")
+OPTIONS = ("driver", "fetchsize", "querytimeout", "sessioninitstatement", "customschema", "prefertimestampntz",
+           "preparequery", "pushdownpredicate", "pushdownaggregate", "pushdownlimit", "pushdownoffset",
+           "isolationlevel")
+"""Of Spark's reader, in any case of letters. What is none of them would go to the driver, beside the password."""
 _SECRETS = ("password", "user", "secret", "token")
 
 workflow_id = name(ID, _DOTTED, ID_CHARS_MAX)
@@ -179,10 +183,17 @@ def _outputs(table: Table) -> Outputs:
     if isinstance(value, str):
         return Outputs(table.take("workflow", workflow_id, ""))
     inner = Table(table.faults, table.entry, value, "workflow.")
-    made = Outputs(inner.need("id", workflow_id, "", "name the workflow"), inner.take("step", step_name, ""),
-                   inner.take("routed", flag, False), inner.take("content", _digest, ""))
+    remedy = "name the workflow, or a step of this one"
+    of = inner.take("id", workflow_id, "") if "step" in inner else inner.need("id", workflow_id, "", remedy)
+    made = Outputs(of, inner.take("step", step_name, ""), inner.take("routed", flag, False),
+                   inner.take("content", _digest, ""), inner.take("together", flag, False))
     if (made.routed or made.content) and not made.step and "step" not in inner:
         inner.fault("step", "is missing", "name the step whose values are meant")
+    for key in ("routed", "content"):
+        if getattr(made, key) and "step" in inner and "id" not in inner:
+            inner.fault(key, "goes with another workflow", "name that one as id, or leave this out")
+    if made.routed and made.together:
+        inner.fault("together", "goes not with routed, by which each value has its own way", "leave one out")
     inner.end()
     return made
 
@@ -228,4 +239,7 @@ def _options(value: Any) -> dict[str, str]:
         if key.lower() in _SECRETS:
             raise Wrong(f"{quoted(key)} would be seen by all: a definition is no secret", "leave it out, and name"
                         " the workers' credentials")
+        if key.lower() not in OPTIONS:
+            raise Wrong(f"{quoted(key)} is none of {listed(OPTIONS)}", "put what the driver is to know besides"
+                        " into the workers' credentials")
     return options

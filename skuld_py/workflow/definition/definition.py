@@ -20,6 +20,7 @@ import attrs
 
 from skuld_py.workflow.definition.entries import Entry, Kind
 from skuld_py.workflow.definition.names import ALL, queue_of
+from skuld_py.workflow.definition.sources import Outputs
 from skuld_py.workflow.scheduling.demand import Demand, Spreading
 
 T = TypeVar("T", bound=Hashable)
@@ -152,6 +153,22 @@ class Definition:
         return tuple(step for step in self.order if not self.children[step])
 
     @cached_property
+    def own_draws(self) -> tuple[Edge, ...]:
+        """Steps that an input of this workflow draws from, and that input."""
+        return own_draws(self.entries)
+
+    def inputs_above(self, step: str) -> tuple[str, ...]:
+        """The inputs whose roots' segments come to a step, itself if it is one; once these are exhausted, the step
+        is finished."""
+        found, left = set[str](), [step]
+        while left:
+            at = left.pop()
+            if at not in found:
+                found.add(at)
+                left += self.parents[at]
+        return tuple(each for each in self.inputs if each in found)
+
+    @cached_property
     def demand(self) -> Demand:
         """As slots are shared out to it, all of its steps."""
         return Demand(self.id, tuple(self.entries[step].step for step in self.order), self.spreading,
@@ -160,6 +177,13 @@ class Definition:
     def queue(self, step: str) -> str:
         """Where the segments of a step wait."""
         return queue_of(self.id, step)
+
+
+def own_draws(entries: Mapping[str, Entry | None]) -> tuple[Edge, ...]:
+    """Steps that an input of the same workflow draws from, and that input."""
+    sources = {step: entry.source for step, entry in entries.items() if entry is not None}
+    return tuple((source.step, step) for step, source in sources.items()
+                 if isinstance(source, Outputs) and not source.workflow and source.step)
 
 
 def ordered(steps: Collection[str], edges: Sequence[Edge]) -> list[str]:

@@ -13,18 +13,19 @@ told.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
 from skuld_py.workflow.definition.catalog import entry_of, workflow_id
-from skuld_py.workflow.definition.definition import Condition, Definition, Edge, neighbours
+from skuld_py.workflow.definition.definition import Condition, Definition, Edge, neighbours, own_draws
 from skuld_py.workflow.definition.entries import Entry, Kind
 from skuld_py.workflow.definition.faults import BadWorkflow, Fault, Faults, meant, quoted
 from skuld_py.workflow.definition.fields import Table, choice, plain, whole
 from skuld_py.workflow.definition.names import CONDITIONS_MAX, EDGES_MAX, LIFECYCLES_MAX, STEPS_MAX, TEXT_BYTES_MAX
 from skuld_py.workflow.definition.rules import check_conditions, condition_of, lifecycle_of
 from skuld_py.workflow.definition.shape import check_shape
+from skuld_py.workflow.definition.sources import Outputs, Queue
 from skuld_py.workflow.definition.writing import text_of
 from skuld_py.workflow.scheduling.demand import Spreading
 
@@ -81,6 +82,7 @@ class _Reading:
         children = {step: tuple(sorted(to)) for step, to in neighbours(kinds, edges).items()}
         check_shape(self._faults, kinds, edges, are_all=self._are_all)
         self._check_places(entries)
+        self._check_draws(named, entries, edges)
         inputs = [step for step, kind in kinds.items() if kind is Kind.INPUT]
         conditions = self._conditions(children, inputs)
         lifecycles = tuple(lifecycle_of(each, children) for each in self._rows("lifecycles", LIFECYCLES_MAX))
@@ -167,6 +169,30 @@ class _Reading:
                              children, inputs)
         return made
 
+    def _check_draws(self, named: str, entries: Mapping[str, Entry | None], edges: list[Edge]) -> None:
+        """An input that draws from this same workflow waits until the step is finished, so not for itself."""
+        sources = {step: entry.source for step, entry in entries.items() if entry is not None}
+        for step, source in sources.items():
+            if isinstance(source, Outputs) and source.workflow == named != "":
+                self._faults.add(step, "workflow.id", f"{named} is this workflow", "leave the id out, and name a"
+                                 " step")
+        drawn = own_draws(entries)
+        for of, step in drawn:
+            if of not in entries:
+                self._faults.add(step, "workflow.step", f"{quoted(of)} is no step of the catalog",
+                                 meant(of, entries))
+        known = [(of, step) for of, step in drawn if of in entries]
+        after = neighbours(entries, [*edges, *known])
+        before = neighbours(entries, [(to, source) for source, to in edges])
+        for of, step in known:
+            if of in reached_from(step, after):
+                self._faults.add(step, "workflow.step", f"{of} comes after {step}, which would wait for its own"
+                                 " end", "name a step that other inputs lead to")
+            for each in reached_from(of, before):
+                if isinstance(sources.get(each), Queue):
+                    self._faults.add(step, "workflow.step", f"{of} gets what {each} draws from a queue, which has"
+                                     " no end", "name a step that no queue leads to")
+
     def _check_places(self, entries: Mapping[str, Entry | None]) -> None:
         """Two outputs at one place would each take the other's files for its own."""
         places: dict[str, str] = {}
@@ -177,3 +203,13 @@ class _Reading:
             if other != step:
                 self._faults.add(step, "path", f"{quoted(entry.target.path)} is that of {other}, too", "write to"
                                  " another one, or let one output take the values of both")
+
+
+def reached_from(step: str, ways: Mapping[str, Sequence[str]]) -> Collection[str]:
+    """A step, and all to which ways lead from it."""
+    reached, left = {step: None}, [step]
+    while left:
+        fresh = [to for to in ways[left.pop()] if to not in reached]
+        reached |= dict.fromkeys(fresh)
+        left += fresh
+    return reached

@@ -22,8 +22,8 @@ class Files:
 @attrs.frozen
 class Jdbc:
     """Each of ``partitions`` ranges of a table's column, as Spark reads them: ``lower`` and ``upper`` say how they
-    are cut, not which rows there are. ``options`` are those of Spark's reader, the driver among them. The user and
-    the password are the worker's: ``credentials`` is the name under which it knows them."""
+    are cut, not which rows there are. ``options`` are of Spark's reader. The user and the password are the
+    worker's: ``credentials`` is the name under which it knows them."""
 
     url: str
     table: str
@@ -44,14 +44,16 @@ class Offsets:
 
 @attrs.frozen
 class Outputs:
-    """What a step of another workflow returned; of all its leaves, if no step is named. ``routed``: the values
-    that its conditions routed to each step, which go to the steps of the same names here. ``content``: what was
-    taken over, as ``resuming`` knows it."""
+    """What a step of another workflow returned; of all its leaves, if no step is named. No ``workflow``: of a step
+    of the same one. They are drawn once the step is finished. ``together``: as one value, the list of them.
+    ``routed``: the values that its conditions routed to each step, which go to the steps of the same names here.
+    ``content``: what was taken over, as ``resuming`` knows it."""
 
     workflow: str
     step: str = ""
     routed: bool = False
     content: str = ""
+    together: bool = False
 
 
 @attrs.frozen

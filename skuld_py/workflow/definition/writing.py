@@ -116,10 +116,11 @@ def _source(entry: Entry) -> dict[str, Any]:
                 {**numbers, "credentials": jdbc.credentials, "options": jdbc.options})}
         case Offsets(adapter):
             return {"offsets": adapter}
-        case Outputs(workflow, "", False, ""):
+        case Outputs(workflow, "", False, "", False):
             return {"workflow": workflow}
-        case Outputs(workflow, step, routed, content):
-            return {"workflow": {"id": workflow} | _said({"step": step, "routed": routed, "content": content})}
+        case Outputs(workflow, step, routed, content, together):
+            return {"workflow": _said({"id": workflow, "step": step, "routed": routed, "content": content,
+                                       "together": together})}
         case Queue(name):
             return {"queue": name}
         case Values(function):

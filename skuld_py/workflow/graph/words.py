@@ -136,8 +136,9 @@ def _source(source: Source) -> str:
             return f"{jdbc.table} of {jdbc.url}" + (f", {jdbc.partitions} parts" if jdbc.partitions > 1 else "")
         case Offsets(adapter):
             return f"offsets of {adapter}"
-        case Outputs(workflow, step):
-            return f"workflow {workflow}" + (f", step {step}" if step else "")
+        case Outputs(workflow, step) as outputs:
+            of = [f"workflow {workflow}"] * bool(workflow) + [f"step {step}"] * bool(step)
+            return ", ".join(of) + ", together" * outputs.together
         case Queue(name):
             return f"queue {name}"
         case Values(function):

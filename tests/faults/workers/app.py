@@ -9,7 +9,8 @@ outlive its claim unseen. Its signs of life are below ``place``, named by the cl
 
 The claims of a task after its first one write an output of their own at once, and are done.
 
-``survey`` is the demonstration's ``scan`` as one long task: a checkpoint after each slice of the archives.
+``survey`` is the demonstration's ``read`` as one long task: a checkpoint after each slice of the archives.
+``report`` is what the demonstration makes of all tables, in one task.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
+
+from pyspark.sql import DataFrame
 
 import skuld_py
 from skuld_py.client.steady import steady_s
@@ -89,3 +93,15 @@ def survey(spark: Any, context: skuld_py.TaskContext, slices: Sequence[Sequence[
     whole = spark.read.parquet(*parts)
     context.output(f"{place}/survey").write(whole)
     return int(whole.count())
+
+
+@skuld_py.task
+def report(spark: Any, context: skuld_py.TaskContext, scans: list[str], output: str) -> int:
+    """Summarise the tables of these tasks into one JSON file; gives how many conflicts it has."""
+    with skuld_py.Client() as client:
+        tables = [skuld_py.read_output(spark, scan, client=client) for scan in scans]
+    table = reduce(DataFrame.unionByName, tables)
+    summary = census.summarise(table, census.conflicts_of(table))
+    with context.output(output).open("report.json") as file:
+        file.write(summary.to_json().encode())
+    return len(summary.conflicts)

@@ -1,6 +1,6 @@
 """The demonstration's census while its worker, its JVM and a node are killed at random points.
 
-A run is the census of some archives: ``scan`` of each group, ``report`` behind them, and beside them ``survey`` of
+A run is the census of some archives: ``read`` of each group, ``report`` behind them, and beside them ``survey`` of
 the same archives, which is one long task with a checkpoint after each slice. Meanwhile each of the three victims
 is killed once with ``kill -9``, in an order and at moments that chance decides; a node comes back after a while, a
 worker at once. A run that nobody disturbs says what must come of all others:
@@ -28,7 +28,7 @@ import psutil
 import pyarrow.parquet
 
 import skuld_py
-from faults.workers.app import survey
+from faults.workers.app import report, survey
 from faults.workers.losses import GONE_S
 from faults.workers.patience import load
 from faults.workers.stage import LEASE_S, QUEUE, Stage
@@ -37,7 +37,7 @@ from machines.town import Town
 from skuld_py.client.options import Retry
 from skuld_py.client.steady import steady_s
 from skuld_py.demo import census
-from skuld_py.demo.demo import grouped
+from skuld_py.demo.census import grouped
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import Task
 from skuld_py.worker.journal import FLUSH_S
@@ -151,13 +151,13 @@ class Run:
     def _enqueue(self) -> list[TaskId]:
         self._stage.worker  # noqa: B018 - which starts it
         client, files = self._stage.client, archives()
-        scans = [client.enqueue(QUEUE, census.scan.call(group, f"{self.place}/tables"), retry=RETRY)
+        scans = [client.enqueue(QUEUE, census.read.call(group, f"{self.place}/tables"), retry=RETRY)
                  for group in grouped(files, GROUPS)]
-        report = client.enqueue(QUEUE, census.report.call([str(scan) for scan in scans], f"{self.place}/report"),
+        behind = client.enqueue(QUEUE, report.call([str(scan) for scan in scans], f"{self.place}/report"),
                                 deps=scans, retry=RETRY)
         slices = [[str(path) for path in files[at::SLICES]] for at in range(SLICES)]
         whole = client.enqueue(QUEUE, survey.call(slices, str(self.place)), priority=1, retry=RETRY)
-        return [TaskId(task) for task in (*scans, report, whole)]
+        return [TaskId(task) for task in (*scans, behind, whole)]
 
     def _await(self, tasks: Sequence[TaskId], plan: list[tuple[float, str]]) -> None:
         until = steady_s() + LIMIT_S

@@ -1,0 +1,109 @@
+"""What waits for workflows that have ended is cancelled, in pages, and nothing else is."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+import pytest
+
+from skuld_py.client.flows import WorkflowStatus
+from skuld_py.node.workflows import reaping
+from skuld_py.node.workflows.reaping import GRACE_MS, PAGE_MS, REST_MS
+from skuld_py.testing import MemoryClient
+from skuld_py.workflow.segments import ack_queue
+
+FLOW = {"id": "w", "edges": [["a", "b"]], "catalog": {
+    "a": {"kind": "input", "function": "reaps.a"}, "b": {"kind": "function", "function": "reaps.b"}}}
+
+
+@attrs.define
+class Farm:
+    client: MemoryClient = attrs.field(factory=MemoryClient)
+
+    def submit(self, id: str = "w") -> WorkflowStatus:
+        return self.client.submit_workflow({**FLOW, "id": id})
+
+    def states(self, queue: str) -> Counter[str]:
+        return Counter(task.state for task in self.client.list(queue))
+
+
+@pytest.fixture
+def farm() -> Farm:
+    return Farm()
+
+
+def test_what_waits_for_a_workflow_that_was_killed_is_cancelled_and_for_no_other(farm: Farm) -> None:
+    for id in ("w", "w.b", "v"):
+        farm.submit(id)
+    for queue in ("wf.w.b", "wf.w._acks-a", "wf.w.b.b", "wf.v.b", "w", "wf.", "wf"):
+        farm.client.enqueue_many(queue, [b"x"] * 20)
+    farm.client.kill_workflow("w")
+    farm.client.advance(1)
+    assert farm.states("wf.w.b") == farm.states("wf.w._acks-a") == {"cancelled": 20}
+    assert farm.states("wf.w.feed") == {"cancelled": 1}
+    for queue in ("wf.w.b.b", "wf.v.b", "w", "wf.", "wf"):
+        assert farm.states(queue) == {"waiting": 20}, queue
+    assert farm.states("wf.v.plan") == {"waiting": 1}
+
+
+def test_what_comes_later_is_cancelled_too_and_a_claim_stays_its_holders(farm: Farm) -> None:
+    farm.submit()
+    farm.client.enqueue("wf.w.feed2", b"")
+    held, = farm.client.claim("wf.w.feed2")
+    farm.client.kill_workflow("w")
+    farm.client.enqueue("wf.w.b", b"late")
+    farm.client.advance(1)
+    assert farm.client.get(held.id).state == "claimed"
+    farm.client.enqueue("wf.w.b", b"later")
+    farm.client.release(held)
+    farm.client.advance(REST_MS / 1000 + 1)
+    assert farm.states("wf.w.b") == {"cancelled": 2}
+    assert farm.client.get(held.id).state == "cancelled"
+
+
+def test_it_is_done_in_pages(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaping, "REAPED_AT_ONCE", 30)
+    monkeypatch.setattr(reaping, "QUEUES_AT_ONCE", 3)
+    farm.submit()
+    for number in range(10):
+        farm.client.enqueue_many(f"wf.w.s{number}", [b"x"] * (200 if number == 5 else 12))
+    farm.client.kill_workflow("w")
+
+    def left() -> int:
+        return sum(farm.states(f"wf.w.s{number}")["waiting"] for number in range(10))
+    seen = [left()]
+    while seen[-1]:
+        farm.client.advance(PAGE_MS / 1000)
+        seen.append(left())
+        assert seen[-2] - seen[-1] <= 60
+        assert farm.client.workflow("w").left == seen[-1]
+        assert len(seen) < 40
+    assert len(seen) > 4
+
+
+def test_of_a_complete_workflow_its_own_tasks_stay_for_a_while(farm: Farm) -> None:
+    farm.submit()
+    farm.client.enqueue("wf.w.seal", b"")
+    farm.client.enqueue(ack_queue("w", "a"), b"late")
+    farm.client.exhaust_input("w", "a")
+    farm.client.seal_output("w", "b")
+    farm.client.advance(1)
+    assert farm.states("wf.w._acks-a") == {"cancelled": 1}
+    assert farm.states("wf.w.seal") == farm.states("wf.w.plan") == {"waiting": 1}
+    farm.client.advance(GRACE_MS / 1000 + REST_MS / 1000 + 1)
+    assert farm.states("wf.w.seal") == farm.states("wf.w.plan") == {"cancelled": 1}
+
+
+def test_acks_of_an_input_that_is_exhausted_are_cancelled_while_its_workflow_lives(farm: Farm) -> None:
+    farm.submit()
+    farm.client.enqueue(ack_queue("w", "a"), b"heard")
+    farm.client.advance(60)
+    assert farm.states(ack_queue("w", "a")) == {"waiting": 1}
+    farm.client.exhaust_input("w", "a")
+    farm.client.advance(1)
+    farm.client.enqueue(ack_queue("w", "a"), b"late")
+    farm.client.enqueue("wf.w.b", b"")
+    farm.client.advance(REST_MS / 1000 + 1)
+    assert farm.states(ack_queue("w", "a")) == {"cancelled": 2}
+    assert farm.states("wf.w.b") == {"waiting": 1}
