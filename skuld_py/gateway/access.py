@@ -17,7 +17,8 @@ has not.
 
 The last two may be left out: a token then has no end, and all queues. ``queues`` are beginnings of names, and mean
 what they mean for the keys of a cluster's clients: such a token may enqueue, claim, list and count only there, go
-on with what it has claimed, and read tasks whose ids it was told; what reaches tasks of any queue is not for it.
+on with what it has claimed, and read tasks whose ids it was told; and submit, kill and see the workflows all of
+whose queues begin so. What reaches tasks of any queue is not for it.
 
 Unknown keys are errors: a misspelt scope must not become a token that may do nothing, or everything. Other users
 of the machine must not be able to read or to change the file. Rejected: basic authentication and cookies, which a
@@ -54,11 +55,6 @@ FILE_BYTES_MAX = 1 << 20
 ADDRESSES_MAX = 4_096
 
 
-OF_WORKFLOWS = frozenset({"submit_workflow", "kill_workflow"})
-"""A workflow has queues of its own, and its functions may do anything: for bearers of all queues. Nodes let a key
-of some queues act on workflows whose queues are among these; they see its key, and here they see the gateway's."""
-
-
 @attrs.frozen
 class Bearer:
     """The sender of a request: the name of its token, and what it may do; ``queues``: only with queues that begin
@@ -79,12 +75,13 @@ class Bearer:
         return self.until_ms is None or now_ms < self.until_ms
 
     def reaches(self, verb: Verb, queue: str | None) -> bool:
-        """Whether its queues are all that a request touches. ``queue``: the one that the request names."""
+        """Whether its queues are all that a request touches. ``queue``: the one that it names, or how those of the
+        workflow begin that it names."""
         if not self.queues:
             return True
         if queue is not None and not queue.startswith(self.queues):
             return False
-        if verb.name in UNLIMITED or verb.name in OF_WORKFLOWS:
+        if verb.name in UNLIMITED:
             return False
         match verb.scope:
             case Scope.WORK | Scope.ENQUEUE:  # with a queue that was looked at, or with what was claimed there

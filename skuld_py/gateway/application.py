@@ -362,9 +362,13 @@ def _resumed(request: Request, asked: Asked) -> Asked:
 
 
 def _queue_of(asked: Asked) -> str | None:
-    """The queue that a request names; of a workflow, how the names of its queues begin."""
-    workflow = getattr(asked, "workflow", None) or getattr(asked, "definition", {}).get("id")
-    return queues_of(workflow) if isinstance(workflow, str) else getattr(asked, "queue", None)
+    """The queue that a request names; of a workflow, how the names of its queues begin: "" if it does not say of
+    which."""
+    definition = getattr(asked, "definition", None)
+    workflow = getattr(asked, "workflow", None) if definition is None else definition.get("id", "")
+    if workflow is None:
+        return getattr(asked, "queue", None)
+    return queues_of(workflow) if workflow and isinstance(workflow, str) else ""
 
 
 def _check_reach(bearer: access.Bearer, verb: Verb, asked: Asked) -> None:

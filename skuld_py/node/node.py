@@ -72,6 +72,7 @@ from skuld_py.node.operations.requests import Feature, asked_of, served_of
 from skuld_py.node.reads.requests import ReadRequests
 from skuld_py.node.retention.requests import RetentionRequests
 from skuld_py.node.schedules.ticks import Ticks
+from skuld_py.node.workers.capacity import Capacity
 from skuld_py.node.workers.requests import WorkerRequests
 from skuld_py.node.workflows.requests import WorkflowRequests
 from skuld_py.node.writes.requests import WriteRequests
@@ -86,11 +87,13 @@ NO_SESSION = "the session with ZooKeeper is lost"
 
 class Node:
     """One node. ``jitter_ms(n)`` gives 0..n; ``nonce`` numbers this start (u32); ``almanac`` reads cron lines;
-    ``release``: the version of the program, for people."""
+    ``release``: the version of the program, for people; ``capacity``: when the sum of its workers' slots is
+    written into the coordination log."""
 
     def __init__(self, me: Member, parameters: Parameters, store: Store, jitter_ms: Callable[[int], int],
                  nonce: int, *, timing: Timing = DEFAULT_TIMING, limits: Limits = DEFAULT_LIMITS,
-                 almanac: Almanac = no_almanac, retention: Retention | None = None, release: str = "") -> None:
+                 almanac: Almanac = no_almanac, retention: Retention | None = None, release: str = "",
+                 capacity: Capacity | None = None) -> None:
         view = self.view = View(me, parameters, store, jitter_ms, timing, limits, retention or Retention(),
                                 release)
         outbox = self._outbox = Outbox(me.name, self._drain)
@@ -104,8 +107,7 @@ class Node:
         self._moves = Moves(operations, self._exchanges)
         self._steward = Steward(operations, self.timekeeper, self._exchanges, self._moves)
         self.timekeeper.on_verdict = self._note_rights
-        self._dependencies = Dependencies(operations)
-        self._lapses = Lapses(operations)
+        self._dependencies, self._lapses = Dependencies(operations), Lapses(operations)
         self._loans = Loans(operations)
         self.lender = Lender(operations, self._steward.led_since)
         self._parked = ParkedClaims(view, self._steward, self._loans)
@@ -113,7 +115,7 @@ class Node:
         self._ticks = Ticks(operations, almanac)
         self._floor = Floor(store)
         admission, gates = Admission(view), Gates(self._horizons, self._loans)
-        self._workers, self._workflows = WorkerRequests(operations), WorkflowRequests(operations)
+        self._workers, self._workflows = WorkerRequests(operations, capacity), WorkflowRequests(operations)
         reads = self._reads = ReadRequests(operations, admission)
         leadership = LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves)
         self._describe = leadership.description

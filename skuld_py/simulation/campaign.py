@@ -19,6 +19,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.node import Node
+from skuld_py.node.workers.capacity import Capacity
 from skuld_py.simulation import checkers
 from skuld_py.simulation.checkers import Evidence, Finding
 from skuld_py.simulation.checkers.convergence import replicas_are_equal
@@ -39,6 +40,7 @@ from skuld_py.simulation.clients.ticker import Calm, Ticker
 from skuld_py.simulation.clients.worker import Worker
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.faults import Fault, draw_schedule
+from skuld_py.simulation.flows import Flows
 from skuld_py.simulation.healing import Healer
 from skuld_py.simulation.hindsight import Hindsight
 from skuld_py.simulation.history import Status
@@ -97,9 +99,11 @@ class Verdict:
 
 def make_node(options: Options, member: Member, store: MemoryStore, random: Random) -> Node:
     """The real node."""
+    flows = options.workload.flows
+    capacity = Capacity(flows.quiet_ms, flows.patience_ms, flows.pause_ms) if flows else None
     return Node(member, options.parameters, store, lambda most_ms: random.randint(0, most_ms),
                 random.getrandbits(32), timing=options.timing, limits=options.limits,
-                retention=options.retention)
+                retention=options.retention, capacity=capacity)
 
 
 class Campaign:
@@ -127,6 +131,7 @@ class Campaign:
         self.awaiter = Awaiter(drainer, self.options)
         self.archiver = Archiver(drainer, self.options)
         self.bell = Bell(self._make_client("b0", DRAINER_PATIENCE_MS), self.options, self.cluster.registry)
+        self.flows: Flows | None = None
         faults = self.draw_faults(seed, drawn, seconds * 1_000)
         self.nemesis = Nemesis(self.cluster, reduction.keep(faults, self.options.nodes), self.options.weather)
 
@@ -173,6 +178,9 @@ class Campaign:
             Limiter(self._make_client("l0", self.options.workload.patience_ms), self.options).begin()
         if self.options.workload.report_ms:
             Attendee(self._make_client("w0", self.options.workload.patience_ms), self.options).begin()
+        if self.options.workload.flows:
+            self.flows = Flows(self.cluster, self.healer, self._make_client, self.options.workload.flows)
+            self.flows.begin()
         self.cluster.scheduler.run(self.safety_ms)
         for client in self.clients[1:]:
             client.is_stopped = True
@@ -202,10 +210,16 @@ class Campaign:
         self.nemesis.end(core)
         healer.break_others()
         healer.drain(core)
+        if self.flows is not None:
+            self.flows.use(core)
         healer.begin()
         until_ms = self.cluster.scheduler.now_ms + self.options.liveness_ms
-        self.core_healed_ms = healer.wait(until_ms, lambda: not healer.core_lacks(), SETTLE_MS)
+        self.core_healed_ms = healer.wait(until_ms, lambda: not self.core_lacks(), SETTLE_MS)
         return self.core_healed_ms is not None
+
+    def core_lacks(self) -> list[str]:
+        """What the core still has to do."""
+        return (self.flows.lacks(self.healer.core) if self.flows is not None else []) or self.healer.core_lacks()
 
     def _look_at_the_rest(self) -> None:
         """After a total loss: give the rest every chance to grant what it must not."""
@@ -220,6 +234,8 @@ class Campaign:
         self.cluster.repair_clocks()
         self.nemesis.end()
         healer.drain(self.options.nodes)
+        if self.flows is not None:
+            self.flows.use(self.options.nodes)
         if not self.options.has_core_phase:
             healer.begin()
         self.calm_ms = self.cluster.scheduler.now_ms
@@ -249,10 +265,13 @@ class Campaign:
         leaders = self.healer.leaders_lacking()
         if leaders:
             return leaders
+        flowing = self.flows.lacks(self.options.nodes) if self.flows is not None else []
         if not self.calm.is_over:
             self.led_ms = self.cluster.scheduler.now_ms if self.led_ms is None else self.led_ms
             self.calm.begin()
-            return ["a schedule still ticks"]
+            return [*flowing, "a schedule still ticks"]
+        if flowing:
+            return flowing
         strays = self.healer.strays(evidence.owners)
         if strays:
             return strays
@@ -298,7 +317,7 @@ class Campaign:
             findings += [Finding(LIVENESS, True), trees_follow_records(self._nodes())]
         elif not error and self.options.has_core_phase and self.core_healed_ms is None:
             core = f"core {'+'.join(self.healer.core)}, others {self.healer.ways}"
-            findings.append(Finding(CORE_LIVENESS, False, (core, *self.healer.core_lacks()[:EVIDENCE_MAX])))
+            findings.append(Finding(CORE_LIVENESS, False, (core, *self.core_lacks()[:EVIDENCE_MAX])))
         elif not error:
             findings.append(Finding(LIVENESS, False, tuple(self.lacks()[:EVIDENCE_MAX])))
         blamed = self.cluster.monitor.violations | ({LOG_IS_SOUND: faults} if (

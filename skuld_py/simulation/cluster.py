@@ -18,11 +18,13 @@ from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.scale.derivation import scheme_of
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
+from skuld_py.model.coordination import Announce
 from skuld_py.model.document import NOBODY, Member
 from skuld_py.model.events import (
     Answer,
     KeyTold,
     ReadDocument,
+    SeatsChanged,
     Send,
     SwapDocument,
 )
@@ -43,6 +45,7 @@ from skuld_py.simulation.notetaker import NoteTaker
 from skuld_py.simulation.options import NEW_CLAIM_KEY, Options
 from skuld_py.simulation.pairs import Pairs
 from skuld_py.simulation.probes import Probes
+from skuld_py.simulation.seating import SeatGuards
 from skuld_py.simulation.trace import Trace
 from skuld_py.simulation.world.clock import WALL_START_MS, Clock, draw_clock
 from skuld_py.simulation.world.lateness import Envelope
@@ -95,8 +98,8 @@ class Cluster(Wiring):
         self.guards.skew_ms = options.parameters.skew_ms
         self.guards.now_ms = lambda: self.scheduler.now_ms
         self.registry.on_written.append(self.guards.on_written)
-        self.probes = Probes(self)
-        self.pairs = Pairs()
+        self.probes, self.pairs = Probes(self), Pairs()
+        self.seats = SeatGuards(self.registry.log.reference, self.monitor, self.probes.hit)
         self.network.on_cut = self.probes.on_cut
         self.registry.on_written.append(self.probes.on_written)
         self.on_support: list[Callable[[Process, Vote | ClaimPage], None]] = []
@@ -176,6 +179,7 @@ class Cluster(Wiring):
         """Make the machine of a fresh process."""
         self.atlas.look(process.name)
         self.monitor.on_start(process)
+        self.seats.on_start(process.name)
         self.guards.on_start(process, suspects(process.store, self.partitions))
         process.node = self.make_node(self.options, member, process.store, self._randoms[process.name])
         process.membership = self._make_membership(member)
@@ -198,6 +202,7 @@ class Cluster(Wiring):
     def before_turn(self, process: Process, events: Sequence[Told]) -> None:
         """Look at what a machine is about to take."""
         self.guards.on_turn(process, events)
+        self.seats.on_turn(process.name, events)
 
     def commit_ms(self, process: Process) -> int:
         """An fsync: mostly quick."""
@@ -219,6 +224,7 @@ class Cluster(Wiring):
                 self.monitor.on_send(process, effect.peer, effect.message)
                 self.guards.on_send(process, effect.peer, effect.message)
                 self.notetaker.on_send(process, effect.peer, effect.message)
+                self.seats.on_send(process.name, effect.message)
                 if self.is_dialled(process, effect.peer, effect.message):
                     outgoing.setdefault(effect.peer, []).append(effect.message)
                 self._tell_of_support(process, effect.message)
@@ -229,6 +235,8 @@ class Cluster(Wiring):
                 self.probes.on_answer(operation, effect.message)
                 outgoing.setdefault(client, []).append(effect.message)
             else:
+                if type(effect) is Announce and type(effect.event) is SeatsChanged:
+                    self.seats.on_told(process.name, effect.event)
                 self.carry_out(process, effect)
         for name, messages in outgoing.items():
             for envelope in self._fitting(process.name, name, messages):

@@ -134,11 +134,15 @@ class Healer:
         if self._cluster.options.workload.schedule_ms:
             for name in NAMES:
                 remove_for_good(self._drainer, name)
-        for queue in self._cluster.options.workload.queues:
-            self._drain(queue)
+        self.drain_queues(self._cluster.options.workload.queues)
         if self._cluster.options.workload.needs:
             self._cancel_hopeless()
         self._describe()
+
+    def drain_queues(self, queues: Iterable[str]) -> None:
+        """Claim and complete what is in these, too."""
+        for queue in queues:
+            self._drain(queue)
 
     def _drain(self, queue: str) -> None:
         count = min(DRAIN_TASKS, self._cluster.options.limits.batch_tasks)
@@ -183,7 +187,7 @@ class Healer:
         store = self._cluster.processes[name].store
         return [f"{name} still has {key.hex()} uncompleted"
                 for key, body in store.rows("body", partition.to_bytes(2, "big")).items()
-                if not _is_over(decode_history(store.committed("history", key)), body)]
+                if not is_over(decode_history(store.committed("history", key)), body)]
 
     def leaders_lacking(self) -> list[str]:
         """Partitions on whose leader the nodes and the registry do not agree."""
@@ -228,7 +232,7 @@ class Healer:
         return None
 
 
-def _is_over(history: History, body: bytes) -> bool:
+def is_over(history: History, body: bytes) -> bool:
     """Whether the task is not to be claimed any more: completed, cancelled, or dead once its claims are over."""
     is_ended = history.completion.value is not None or history.cancelled.value is not None
     return is_ended or history.death(header_of(body).retry.max_attempts, TIME_MS_MAX) != 0

@@ -37,6 +37,7 @@ from skuld_py.simulation.faults import (
     VISIT,
     Habit,
 )
+from skuld_py.simulation.flow_options import FlowOptions, draw_flows
 from skuld_py.simulation.log_options import LogOptions, draw_log
 from skuld_py.simulation.world.network import Weather
 from skuld_py.simulation.world.scheduler import stream
@@ -122,6 +123,8 @@ class Workload:
     """Mean time between changes of some queue's limits; 0: none."""
     report_ms: int = 0
     """Mean time between reports of workers; 0: none."""
+    flows: FlowOptions | None = None
+    """Of workflows; none: there are none."""
     is_hoarding: bool = False
     """Whether a client claims much and holds it for long."""
     max_attempts: tuple[int, ...] = ()
@@ -237,6 +240,7 @@ class Options:
                 + (f" fast={self.fast}+{self.fast_ms}" if self.fast else "")
                 + (" many" if self.timing.look_round == 0 else "")
                 + (f" horizon={self.timing.horizon_ms}" if self.timing.horizon_ms < NEVER_MS // 100 else "")
+                + (f" flows={self.workload.flows.every_ms}" if self.workload.flows else "")
                 + (" hoard" if self.workload.is_hoarding else "")
                 + (f" keep={self.retention.keep_ms}" if self.retention.keep_ms else "")
                 + (" archive" if self.retention.archives else "") + self.log.summary())
@@ -279,6 +283,7 @@ def draw_options(seed: int) -> Options:
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms),
         _draw_retention(stream(seed, "retention"), stream(seed, "archive")), _draw_apart(seed, kinds))))
+    drawn = attrs.evolve(drawn, workload=attrs.evolve(drawn.workload, flows=draw_flows(stream(seed, "workflows"))))
     return _draw_new_key(stream(seed, "new key"), _draw_stays(
         stream(seed, STOP.kind), _draw_log(stream(seed, "log"), drawn)))
 

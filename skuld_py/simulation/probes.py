@@ -96,6 +96,10 @@ REQUIRED = (
     "claim asked of a paused queue", "claim woken by a resume",
     # workers
     "worker known to two nodes", "worker listed by another node", "applied add-slot",
+    # workflows
+    "claim by a seat", "seats change", "workflow starved", "answer: stale_allocation", "answer: no_seat",
+    "applied submit-workflow", "applied exhaust-input", "applied seal-output", "applied set-sharing",
+    "workflow completed", "workflow killed",
     # garbage
     "partition sealed", "seal refused", "garbage deleted", "garbage that one keeps",
     "garbage told of to one that has it", "answer: too_old", "page archived", "page no longer on offer",

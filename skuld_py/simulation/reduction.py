@@ -57,6 +57,7 @@ SIMPLIFICATIONS: Mapping[str, Simplify] = {
     "no-archive": lambda options: attrs.evolve(
         options, retention=attrs.evolve(options.retention, archives=False)),
     "no-limits": _workload(limit_ms=0),
+    "no-workflows": _workload(flows=None),
     "no-reports": _workload(report_ms=0),
     "only-complete": _workload(fates=("complete",)),
     "quick-disks": lambda options: attrs.evolve(options, commit_ms=0.0),

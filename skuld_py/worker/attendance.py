@@ -13,6 +13,7 @@ said once, and it is tried again every ``REFUSED_S``: nothing but the list of wo
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import socket
@@ -59,6 +60,10 @@ def work_said(worker: WorkerStatus) -> str:
 class Attendance:
     """Reports what ``look`` says of the worker, by a client of its own."""
 
+    refused = "the cluster does not list this worker: %s"
+    after_failure_s = AGAIN_S
+    """How long to pause after a failure that passes by itself."""
+
     def __init__(self, client: Client, look: Callable[[], WorkerStatus]) -> None:
         self._client = client
         self._look = look
@@ -80,27 +85,41 @@ class Attendance:
         self._is_closing = True
         self._news.set()
         if self._thread.is_alive():
+            self._say_goodbye()
             self._thread.join(GOODBYE_S)
 
     def _serve(self) -> None:
         with self._client:
             while not self._is_closing:
                 self._news.clear()
-                pause_s = self._report(LEASE_S)
+                pause_s = self._turn()
                 if not self._is_closing:
                     self._news.wait(pause_s * random.uniform(0.9, 1.1))
-            self._report(0)
+            self._end()
 
-    def _report(self, lease_s: float) -> float:
+    def _turn(self) -> float:
         """Report, and say when to do so again."""
         try:
-            self._client.report(self._look(), lease_s)
+            pause_s = self._report()
         except SkuldError as error:
             if is_passing(error):
-                return AGAIN_S
+                return self.after_failure_s
             if not self._was_refused:
                 self._was_refused = True
-                _log.warning("the cluster does not list this worker: %s", error)
+                _log.warning(self.refused, error)
             return REFUSED_S
         self._was_refused = False
+        return pause_s
+
+    def _report(self) -> float:
+        """Report once; how long to pause then."""
+        self._client.report(self._look(), LEASE_S)
         return AGAIN_S
+
+    def _say_goodbye(self) -> None:
+        """Have the thread end soon."""
+
+    def _end(self) -> None:
+        """The thread's last word: goodbye."""
+        with contextlib.suppress(SkuldError):
+            self._client.report(self._look(), 0)

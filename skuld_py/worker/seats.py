@@ -17,7 +17,6 @@ node that knows newer seats refuses it.
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -26,13 +25,11 @@ from skuld_py.client.attending import WorkerSeats, WorkerStatus
 from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
 from skuld_py.model.seats import INPUT, OUTPUT, Seat
-from skuld_py.worker.attendance import GOODBYE_S, LEASE_S, REFUSED_S, Attendance
-from skuld_py.worker.scribe import is_passing
+from skuld_py.worker.attendance import GOODBYE_S, LEASE_S, Attendance
 from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
 
 PAUSE_S = 1.0
 
-_log = logging.getLogger(__name__)
 Queues = Mapping[str, tuple[int, int]]
 """Of each queue how many tasks may be held at once, and the fence by which they are claimed."""
 SizeOf = Callable[[str, str], int]
@@ -63,44 +60,36 @@ def queues_of(seats: Iterable[Seat], size_of: SizeOf = _one) -> Queues:
 
 
 def reporter(client: Client, worker: WorkerStatus, look: Callable[[], WorkerStatus],
-             on_seats: Callable[[Queues], None], size_of: SizeOf, lease_s: float) -> Attendance | SeatKeeper:
+             on_seats: Callable[[Queues], None], size_of: SizeOf, lease_s: float) -> Attendance:
     """What reports for a worker: as it says of itself, with seats or without."""
     if not worker.takes_seats:
         return Attendance(client, look)
     return SeatKeeper(client, look, on_seats, size_of, lease_s)
 
 
-class SeatKeeper:
-    """In the place of ``attendance.Attendance``, whose reports wait for nothing. ``look`` says what to report of
-    the worker, and ``on_seats`` is given what it is told when that is new. ``lease_s``: of the worker's tasks."""
+class SeatKeeper(Attendance):
+    """Its reports wait at the node; so what cannot wait is said beside them, by a thread of its own. ``on_seats``
+    is given what the worker is told when that is new. ``lease_s``: of the worker's tasks."""
+
+    refused = "this worker is given no seats of workflows: %s"
+    after_failure_s = PAUSE_S
 
     def __init__(self, client: Client, look: Callable[[], WorkerStatus], on_seats: Callable[[Queues], None],
                  size_of: SizeOf = _one, lease_s: float = LEASE_S) -> None:
-        self._client = client
-        self._look = look
+        super().__init__(client, look)
         self._on_seats = on_seats
         self._size_of = size_of
         self._lease_s = min(LEASE_S, lease_s)
         self._seats = WorkerSeats()
-        self._closing = threading.Event()
-        self._was_refused = False
-        self._thread = threading.Thread(target=self._serve, name="seats", daemon=True)
-
-    def start(self) -> None:
-        """Say that the worker is there, and ask for seats."""
-        self._thread.start()
 
     def hasten(self) -> None:
         """Report beside the report that waits: something has changed."""
-        if self._thread.is_alive() and not self._closing.is_set():
+        if self._thread.is_alive() and not self._is_closing:
             self._beside(self._lease_s)
 
-    def close(self) -> None:
-        """Say goodbye, if that takes no longer than ``GOODBYE_S``: the report that waits is answered by that."""
-        self._closing.set()
-        if self._thread.is_alive():
-            self._beside(0).join(GOODBYE_S)
-            self._thread.join(GOODBYE_S)
+    def _say_goodbye(self) -> None:
+        """The report that waits is answered by that."""
+        self._beside(0).join(GOODBYE_S)
 
     def _beside(self, lease_s: float) -> threading.Thread:
         def report() -> None:
@@ -110,34 +99,15 @@ class SeatKeeper:
         thread.start()
         return thread
 
-    def _serve(self) -> None:
-        with self._client:
-            while not self._closing.is_set():
-                pause_s = self._ask()
-                self._closing.wait(pause_s)
-
-    def _ask(self) -> float:
-        """Report and take what is told; how long to pause then."""
-        try:
-            told = self._client.take_seats(self._look(), self._lease_s, wait_s=self._lease_s / 3,
-                                           seated=self._seats.seated)
-        except SkuldError as error:
-            if is_passing(error):
-                return PAUSE_S
-            if not self._was_refused:
-                self._was_refused = True
-                _log.warning("this worker is given no seats of workflows: %s", error)
-            return REFUSED_S
-        self._was_refused = False
-        return self._take(told)
-
-    def _take(self, told: WorkerSeats) -> float:
-        if told == self._seats or self._closing.is_set():
-            return 0.0
-        try:
+    def _report(self) -> float:
+        """Report and take what is told, which may take a while; then again at once."""
+        told = self._client.take_seats(self._look(), self._lease_s, wait_s=self._lease_s / 3,
+                                       seated=self._seats.seated)
+        if told != self._seats and not self._is_closing:
             queues = queues_of(told.seats, self._size_of)
-        except SkuldError:
-            return PAUSE_S  # it is told so again
-        self._seats = told
-        self._on_seats(queues)
+            self._seats = told
+            self._on_seats(queues)
         return 0.0
+
+    def _end(self) -> None:
+        """Goodbye was said beside."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +14,7 @@ from skuld_py.cli.gateway import ROLES, SCOPES
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 from skuld_py.gateway.access import Bearer, Failures, Tokens, hash_of, new_token
+from skuld_py.gateway.application import _queue_of
 from skuld_py.model.roles import CLIENTS, Role
 from skuld_py.model.roles import VERBS as ROLE_VERBS
 from skuld_py.verbs.options import REQUIRED
@@ -139,13 +141,14 @@ def test_a_token_counts_until_it_expires(tmp_path: Path) -> None:
 
 BY_CLAIM = {"renew", "renew_many", "append", "complete", "complete_many", "fail", "fail_many", "snooze", "release"}
 BY_ID = {"get", "get_many", "results", "log"}
+OF_A_WORKFLOW = {"submit_workflow", "kill_workflow"}
 IN_A_QUEUE = {"enqueue", "enqueue_many", "claim", "list_tasks", "count", "limits"}
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_a_token_of_some_queues_reaches_those_and_no_others(verb: Verb) -> None:
     bearer = Bearer("ci", frozenset(Scope), ("reports", "mail."))
-    is_free = verb.name in BY_CLAIM | BY_ID | {"mint", "health", "ready"}
+    is_free = verb.name in BY_CLAIM | BY_ID | OF_A_WORKFLOW | {"mint", "health", "ready"}
     named = [option for option in verb.asks.options if option.name == "queue"]
 
     if not any(option.default is REQUIRED for option in named):
@@ -155,6 +158,19 @@ def test_a_token_of_some_queues_reaches_those_and_no_others(verb: Verb) -> None:
         assert Bearer("ci", frozenset(Scope)).reaches(verb, queue)
     for queue in ("report", "mail", "x-reports") if named else ():
         assert not bearer.reaches(verb, queue)
+
+
+@pytest.mark.parametrize("name", sorted(OF_A_WORKFLOW))
+def test_a_token_of_some_queues_reaches_the_workflows_whose_queues_are_among_these(name: str) -> None:
+    verb = next(verb for verb in VERBS if verb.name == name)
+    bearer = Bearer("ci", frozenset(Scope), ("wf.census.",))
+
+    def reaches(**asked: object) -> bool:
+        return bearer.reaches(verb, _queue_of(SimpleNamespace(**asked)))  # type: ignore[arg-type]
+    for workflow, is_reached in (("census", True), ("census.2", True), ("census2", False), ("", False)):
+        asked = {"definition": {"id": workflow}} if name == "submit_workflow" else {"workflow": workflow}
+        assert reaches(**asked) == is_reached, workflow
+    assert name != "submit_workflow" or (not reaches(definition={}) and not reaches(definition={"id": 7}))
 
 
 def test_only_the_whole_token_is_known() -> None:

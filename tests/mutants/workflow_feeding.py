@@ -8,6 +8,7 @@ FEEDING = "tests/worker/test_feeding.py::test_"
 DIES = FEEDING + "a_feeder_that_dies_is_gone_on_with_by_the_next_claim"
 TWO = FEEDING + "of_two_completions_the_one_whose_children_are_there_counts_though_the_other_stands"
 OTHER = FEEDING + "a_source_that_gives_other_values_than_before_is_found_out"
+ONCE = FEEDING + "leaves_are_sealed_once_though_their_feeder_says_so_again_when_its_ids_are_too_old"
 PARTS = FEEDING + "partitions_are_drawn_in_turn_gone_on_with_and_committed"
 
 
@@ -31,6 +32,10 @@ MUTANTS: tuple[Mutant, ...] = (
              "leaves-are-left-open", "nobody seals the leaves", "feeding.ClientHands.exhaust",
              "if status.is_sealing:",
              "if False:"),
+    _seen_by(ONCE, "sealed-leaves-again", "a leaf that is sealed is gathered again", "feeding.ClientHands.exhaust",
+             " if leaf not in status.sealed", ""),
+    _seen_by(ONCE, "two-seals-of-a-leaf", "a leaf that is being sealed is gathered beside that by another task",
+             "feeding.ClientHands._seal", " if bytes(ids[leaf]) not in known", ""),
     _seen_by(FEEDING + "children_that_a_worker_left_out_are_emitted", "repairs-nothing",
              "what a worker left out is not enqueued", "feeding.ClientHands.repair",
              "self._client.enqueue_many(lot.queue, lot.payloads, ids=lot.ids, **lot.options)", "pass"),

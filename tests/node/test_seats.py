@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import attrs
 import pytest
@@ -13,8 +14,10 @@ from node.machines import Machines
 from node.test_workers import row
 from skuld_py.model import messages as m
 from skuld_py.model.events import SeatsChanged
+from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.messages import workers as worker_messages
 from skuld_py.model.seats import FUNCTION, INPUT, SEATED, Seat, Seats
+from skuld_py.model.setting import LIMITS
 from skuld_py.node.knowledge import attendance
 from skuld_py.node.workers import dealing
 from skuld_py.node.workers.capacity import QUIET_MS
@@ -300,3 +303,81 @@ def test_a_row_is_a_seat(machines: Machines) -> None:
 
     answer, = told(machines)
     assert attrs.astuple(answer.seats[0]) == ("w", "in", INPUT, 1, OLD)
+
+
+def test_what_a_claim_was_woken_for_whose_seats_are_gone_goes_to_the_next(machines: Machines) -> None:
+    machines.pass_time(5_000)
+    know(machines, seats(seat("a", 2)))
+    claim(machines, OLD, wait_ms=20_000)
+    know(machines, seats(seat("a", 1, fence=NEW), position=9))
+    claim(machines, NEW, client=b"d", wait_ms=20_000)
+    assert machines.answers_to(b"c") == machines.answers_to(b"d") == []
+
+    machines.ask(machines.names[0], m.Enqueue(2, 1, (machines.batch("wf.w.a", 1),)), b"p")
+    machines.pass_time(500)
+    refused, = machines.answers_to(b"c")
+    got, = machines.answers_to(b"d")
+    assert isinstance(refused, m.Failed) and refused.code == "stale_allocation"
+    assert isinstance(got, m.Claimed) and got.batches
+
+
+def changed_at(machines: Machines, kind: type[m.Message]) -> list[m.Message]:
+    """Messages of one kind; at the first of them the node that is asked comes to know other seats."""
+    seen: list[m.Message] = []
+
+    def note(message: m.Message) -> bool:
+        if isinstance(message, kind):
+            if not seen:
+                know_at_once = machines.nodes[machines.names[0]].view.seating.know
+                know_at_once(seats(seat("a", 1, fence=NEW), position=9))
+            seen.append(message)
+        return False
+    machines.is_lost = note
+    return seen
+
+
+def test_a_claim_whose_seats_are_gone_goes_on_to_no_other_node(machines: Machines) -> None:
+    machines.pass_time(5_000)
+    know(machines, seats(seat("a", 2)))
+    asked = changed_at(machines, m.Delegate)
+
+    answer = claim(machines, OLD)
+    assert isinstance(answer, m.Failed) and answer.code == "stale_allocation"
+    assert len(asked) == 1
+
+
+def test_what_was_granted_before_the_seats_were_gone_is_told(machines: Machines) -> None:
+    """Enough tasks in each partition, and a claim that wants more than one has."""
+    machines.pass_time(5_000)
+    know(machines, seats(seat("a", 40)))
+    machines.ask(machines.names[0], m.Enqueue(2, 0, tuple(machines.batch("wf.w.a", 2) for _ in range(20))), b"p")
+    machines.pass_time(500)
+    changed_at(machines, m.Delegate)
+
+    machines.ask(machines.names[0], m.Claim(1, "wf.w.a", 40, 30_000, 0, "w", fence=OLD), b"c")
+    machines.pass_time(500)
+    answer, = machines.answers_to(b"c")
+    assert isinstance(answer, m.Claimed) and 0 < sum(len(batch.ids) // 20 for batch in answer.batches) < 40
+
+
+def test_a_claim_that_waited_for_a_loan_is_granted_nothing_for_seats_that_went_meanwhile(
+        machines: Machines) -> None:
+    machines.pass_time(5_000)
+    know(machines, seats(seat("a", 2)))
+    limits = QueueLimits(concurrency=3).encode()
+    machines.ask(machines.names[0], m.PutSetting(2, LIMITS, "wf.w.a", 1, "w", limits), b"p")
+    machines.ask(machines.names[0], m.Enqueue(2, 0, tuple(machines.batch("wf.w.a", 1) for _ in range(20))), b"p")
+    machines.pass_time(500)
+    lent, granted = changed_at(machines, m.Reckoned), list[m.Message]()
+    know_first: Callable[[m.Message], bool] = machines.is_lost
+
+    def note(message: m.Message) -> bool:
+        granted.extend([message] if isinstance(message, m.Grant) else [])
+        return know_first(message)
+    machines.is_lost = note
+
+    answer = claim(machines, OLD, wait_ms=3_000)
+    machines.pass_time(3_000)
+    assert lent and granted == []
+    answer = machines.answers_to(b"c")[-1]
+    assert isinstance(answer, m.Failed) and answer.code == "stale_allocation"

@@ -189,9 +189,11 @@ def test_a_reader_that_knows_of_a_later_position_waits_for_it(client: Asking) ->
     assert told[b"c"].version == 1 and told[b"c"].workflows[0].workflow == "census"
 
     assert client.ask(m.Survey(7, ("census",), 0, 9, 2_000)) is None
-    client.node.pass_until(NOW_MS + 2_000)
+    client.node.ask(b"other", attrs.evolve(SUBMIT, workflow="daily"))
+    assert b"c" not in dict(client.later()), "what is there is not that late"
+    client.node.pass_until(NOW_MS + 2_500)
     (_, late), = client.node.answers()
-    assert late.version == 1
+    assert late.version == 2
 
 
 # -- following -----------------------------------------------------------------------------------

@@ -53,8 +53,9 @@ def count(word: str) -> int:
 class Status:
     """A workflow, all of whose inputs are exhausted, or not."""
 
-    def __init__(self, is_sealing: bool) -> None:
+    def __init__(self, is_sealing: bool, *sealed: str) -> None:
         self.is_sealing = is_sealing
+        self.sealed = sealed
 
 
 class Farm(Home):
@@ -68,6 +69,7 @@ class Farm(Home):
             "words": {"kind": "function", "function": "feeds.split"},
             "sizes": {"kind": "function", "function": "feeds.count", "attempts": attempts}}}, found)
         self.exhausted: list[str] = []
+        self.sealed: list[str] = []
         self.losing = False
         self.dies_at = 0
         self._looks = 0
@@ -91,7 +93,18 @@ class Farm(Home):
 
     def exhaust_input(self, workflow: str, step: str) -> Status:
         self.exhausted.append(step)
-        return Status(True)
+        return Status(True, *self.sealed)
+
+    @property
+    def refusing(self) -> Any:
+        """``client.enqueue_many`` in a cluster for which all ids of this workflow are too old."""
+        enqueue_many = self.client.enqueue_many
+
+        def refusing(queue: str, payloads: Any, **options: Any) -> Any:
+            if "ids" in options:
+                raise Refused("too_old", "the ids are older than what is kept")
+            return enqueue_many(queue, payloads, **options)
+        return refusing
 
     def feed(self) -> Ending:
         ending, = self.work("feed")
@@ -139,6 +152,35 @@ def test_a_feeder_tells_how_far_it_is(caplog: pytest.LogCaptureFixture, monkeypa
 
     monkeypatch.setattr("skuld_py.worker.workflows.driving.LISTEN_S", float("inf"))
     assert fed_telling(Farm())[-1] == (0, 0, "0 roots drawn, 0 complete, 0 under way, and the source has no more")
+
+
+def test_leaves_are_sealed_once_though_their_feeder_says_so_again_when_its_ids_are_too_old(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Farm()
+    run, = farm.claimed("feed")
+    farm.flow.begin([run])
+    hands = ClientHands(farm, run.claim, farm.definition, "texts")
+    farm.sealed = ["sizes"]
+    hands.exhaust()
+    assert not [*farm.client.list(farm.queue("seal"))], "it was sealed, and what did so was collected"
+
+    farm.sealed = []
+    hands.exhaust()
+    monkeypatch.setattr(farm.client, "enqueue_many", farm.refusing)
+    hands.exhaust()
+    assert len([*farm.client.list(farm.queue("seal"))]) == 1, "it is under way"
+
+
+def test_leaves_whose_feeder_is_older_than_what_is_kept_are_sealed_by_name(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Farm()
+    run, = farm.claimed("feed")
+    farm.flow.begin([run])
+    hands = ClientHands(farm, run.claim, farm.definition, "texts")
+    monkeypatch.setattr(farm.client, "enqueue_many", farm.refusing)
+    hands.exhaust()
+    hands.exhaust()
+    assert len([*farm.client.list(farm.queue("seal"))]) == 1
 
 
 def test_nothing_is_to_be_drawn() -> None:

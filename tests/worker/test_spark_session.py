@@ -43,10 +43,11 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRuntime]:
 
 
 class Job(threading.Thread):
-    """A Spark job of one task that says when it is running, and would go on for a minute."""
+    """A Spark job of one task that says when it is running, and would go on for a minute, or longer."""
 
-    def __init__(self, runtime: SparkRuntime, group: str, directory: Path) -> None:
+    def __init__(self, runtime: SparkRuntime, group: str, directory: Path, lasts_s: float = 60) -> None:
         super().__init__(daemon=True)
+        self._lasts_s = lasts_s
         self._runtime = runtime
         self._group = group
         self._running = directory / "started"
@@ -54,12 +55,12 @@ class Job(threading.Thread):
         self.error: Exception | None = None
 
     def run(self) -> None:
-        path = str(self._running)
+        path, lasts_s = str(self._running), self._lasts_s
 
         def work(_item: int) -> None:
             with open(path, "w") as started:
                 started.write("running")
-            time.sleep(60)
+            time.sleep(lasts_s)
 
         with self._runtime.run_in_group(self._group, "sleeps for a minute"):
             try:
@@ -129,7 +130,7 @@ def test_the_python_of_a_cancelled_task_ends_at_once_and_that_of_a_neighbour_goe
     places = [tmp_path / "lost", tmp_path / "mine"]
     for place in places:
         place.mkdir()
-    lost, mine = (Job(runtime, f"{place.name}:7", place) for place in places)
+    lost, mine = (Job(runtime, f"{place.name}:7", place, 10 * PATIENCE_S) for place in places)
     for job in (lost, mine):
         job.start_and_wait()
     processes = psutil.Process(runtime.process_id).children(recursive=True)

@@ -65,6 +65,7 @@ class GrantHere(GrantOperation):
                          claim.left, wish.lease_ms, wish.holder)
         self.peer = me
         self.began_ms = now_ms
+        self.fence = wish.fence if claim.is_of_workflow else None
         self._claim = claim
         self._said: m.Message | None = None
 
@@ -160,6 +161,7 @@ class ClaimOperation(Operation):
         self.gates = gates
         self._parked = parked
         self.wish = wish
+        self.is_of_workflow = wish.queue.startswith(QUEUES)
         self.current: Attempt | None = None
         self._began_ms = now_ms
         self._waits_until_ms = now_ms + wish.wait_ms
@@ -195,15 +197,8 @@ class ClaimOperation(Operation):
             self.has_news = True
 
     def try_again(self, now_ms: int, nodes: Sequence[str]) -> None:
-        """Try at these nodes, this one among them; nowhere while the queue is paused, nor without a seat."""
+        """Try at these nodes, this one among them; nowhere while the queue is paused."""
         self.has_news = False
-        is_of_workflow = self.wish.queue.startswith(QUEUES)
-        if is_of_workflow and (flaw := self.view.seating.flaw(self.wish.queue, self.wish.fence)) is not None:
-            if self.unheard:
-                self._give_nothing(is_over=True)
-            self.refuse(*flaw)
-            self.end()
-            return
         self._untried, self._tried = [] if self.wish.queue in self.view.settings.paused else list(nodes), {}
         self.go_on(now_ms)
 
@@ -251,9 +246,10 @@ class ClaimOperation(Operation):
         return [peer for peer in order if peer not in self._tried]
 
     def go_on(self, now_ms: int) -> None:
-        """Ask the next node; without one, park, or end."""
+        """Ask the next node; without one, park, or end. Without a seat, which it may have had before, end."""
         self.current = None
-        while self._untried and now_ms < self.fills_until_ms:
+        flaw = self.seat_flaw
+        while self._untried and now_ms < self.fills_until_ms and flaw is None:
             peer = self._untried.pop(0)
             if peer in self.view.live or peer == self.view.me.name:
                 self._try(now_ms, peer)
@@ -261,6 +257,9 @@ class ClaimOperation(Operation):
         if self._granted.batches:
             self.answer(self._with_proofs(now_ms))
             self.end()
+            return
+        if flaw is not None:
+            self._refuse_seat(flaw)
             return
         if self.has_news:
             self.try_again(now_ms, [self.view.me.name])
@@ -271,6 +270,20 @@ class ClaimOperation(Operation):
             self.end()
         else:
             self.operations.timers.set(self._waits_until_ms, self)
+
+    @property
+    def seat_flaw(self) -> tuple[str, str] | None:
+        """Why it may claim nothing of a workflow, by what this node knows now of its seats."""
+        return self.view.seating.flaw(self.wish.queue, self.wish.fence) if self.is_of_workflow else None
+
+    def _refuse_seat(self, flaw: tuple[str, str]) -> None:
+        """End, and leave what it was woken for to the next claim."""
+        self.has_news = True
+        if self.unheard:
+            self._give_nothing(is_over=True)
+        else:
+            self.refuse(*flaw)
+        self.end()
 
     def _with_proofs(self, now_ms: int) -> m.Claimed:
         granted = self._granted

@@ -54,6 +54,8 @@ class GrantOperation(CohortOperation):
                  lease_ms: int, holder: str) -> None:
         super().__init__(operations, origin, now_ms)
         self._gates = gates
+        self.fence: int | None = None
+        """Of the seat that it is for, where this node has to look at that."""
         self.queue = queue
         self.count = count
         self._lease_ms = lease_ms
@@ -108,6 +110,8 @@ class GrantOperation(CohortOperation):
         super().end()
 
     def _grant(self, now_ms: int, vnodes: Mapping[int, Vnode]) -> None:
+        if self.fence is not None and self.view.seating.flaw(self.queue, self.fence) is not None:
+            vnodes = {}  # the seat went while a horizon or a loan was waited for
         picked = pick(now_ms, vnodes, self.queue, self.count)
         for partition, heads in self._within_bytes(vnodes, picked).items():
             vnode = vnodes[partition]

@@ -2,8 +2,9 @@
 them.
 
 A claim in the queue of a step is for who has a seat there: it shows the seat's fence. One that shows none, or
-shows that of seats which are no more, is refused, before it waits and again before it is granted anything; so what
-seats are changed to holds as soon as the node that is asked knows of it. Of a workflow that it does not know a
+shows that of seats which are no more, is refused: before it waits, before each node that it is tried at, and again
+before this node picks tasks for it. So what seats are changed to holds as soon as the node that is asked knows of
+it, but for what it asked another one before. Of a workflow that it does not know a
 node refuses no claim without a fence: it may be behind, or the queue may be nobody's step, only named like one.
 """
 

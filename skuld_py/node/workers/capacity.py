@@ -29,8 +29,12 @@ Units = Mapping[Tags, int]
 
 @attrs.define
 class Capacity:
-    """``told``: the numbers that are to stand in the log."""
+    """``told``: the numbers that are to stand in the log. The times are the names above; others suit other time
+    scales."""
 
+    quiet_ms: int = QUIET_MS
+    patience_ms: int = PATIENCE_MS
+    pause_ms: int = PAUSE_MS
     told: Units = attrs.field(factory=dict)
     _seen: Units = attrs.field(factory=dict)
     _changed_ms: int = 0
@@ -47,11 +51,11 @@ class Capacity:
         if slots == self.told:
             return NEVER_MS
         due_ms = self._due_ms()
-        if now_ms < due_ms <= now_ms + PAUSE_MS:  # farther ahead only by a clock that fell back
+        if now_ms < due_ms <= now_ms + self.pause_ms:  # farther ahead only by a clock that fell back
             return due_ms
         self.told, self._told_ms = {**slots}, now_ms
         return NEVER_MS
 
     def _due_ms(self) -> int:
-        due_ms = min(self._changed_ms + QUIET_MS, self._differs_ms + PATIENCE_MS)
-        return due_ms if self._told_ms is None else max(due_ms, self._told_ms + PAUSE_MS)
+        due_ms = min(self._changed_ms + self.quiet_ms, self._differs_ms + self.patience_ms)
+        return due_ms if self._told_ms is None else max(due_ms, self._told_ms + self.pause_ms)

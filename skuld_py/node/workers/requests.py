@@ -20,12 +20,12 @@ from skuld_py.node.workers.usher import Usher
 class WorkerRequests(Duty):
     """The requests about workers that one node serves. Wakes when a report is over, and when a number is due."""
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: Operations, capacity: Capacity | None = None) -> None:
         self._operations = operations
         self._view = operations.view
         self._attendance = operations.view.attendance
         self._places = Places()
-        self.capacity = Capacity()
+        self.capacity = capacity or Capacity()
         self._usher = Usher(operations)
         self.news = (operations.view.seating.news, operations.view.attendance.news)
         self.asked: Asked = {m.Report: self._report, m.Muster: self._muster}

@@ -42,6 +42,7 @@ class Worker:
             "fail": partial(self._conclude, FAILED), "snooze": partial(self._conclude, SNOOZED),
             **(more or {})}
         self._likes = tuple(fates)
+        self._claims = 0
 
     def begin(self) -> None:
         """Work."""
@@ -53,13 +54,16 @@ class Worker:
                    random.randint(*workload.lease_ms), random.choice((0, 0, 100, 1_000)))
 
     def claim(self, queue: str, count: int, lease_ms: int, wait_ms: int,
-              after: Callable[[], None] = lambda: None) -> None:
-        """Ask for tasks."""
+              after: Callable[[], None] = lambda: None, fence: int = 0) -> None:
+        """Ask for tasks; for a seat by its fence, and under a name that says it and is this claim's alone."""
+        self._claims += 1
+        holder = f"{self._client.name}.{self._claims}.{fence}" if fence else self._client.name
+
         def then(operation: Operation) -> None:
             self._on_claimed(operation, lease_ms)
             after()
-        self._client.ask(lambda request: m.Claim(request, queue, count, lease_ms, wait_ms, self._client.name,
-                                                     takes_proofs=True), then)
+        self._client.ask(lambda request: m.Claim(request, queue, count, lease_ms, wait_ms, holder,
+                                                 takes_proofs=True, fence=fence), then)
 
     def _stop_of(self, sent_ms: int, lease_ms: int, parked_ms: int = 0) -> int:
         clock = self._client.clock

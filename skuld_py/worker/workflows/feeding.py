@@ -214,17 +214,20 @@ class ClientHands:
         """Tell the log. Whoever was the last has the leaves sealed."""
         status = self._cluster.exhaust_input(self._definition.id, self._step)
         if status.is_sealing:
-            self._seal(time_of(self._claim.id))
+            self._seal([leaf for leaf in self._definition.leaves if leaf not in status.sealed])
 
-    def _seal(self, at_ms: int) -> None:
-        """Enqueue what seals the leaves: as old as the feeder, or by name when that is older than what is kept."""
+    def _seal(self, leaves: Sequence[str]) -> None:
+        """Enqueue what seals these: as old as the feeder, or by name when that is older than what is kept. What
+        stands under its id is not enqueued beside it: a leaf would be gathered twice."""
         workflow, queue = self._definition.id, queue_of(self._definition.id, SEAL)
-        leaves = self._definition.leaves
-        payloads = [seal_call(workflow, leaf) for leaf in leaves]
+        ids = {leaf: seal_id(workflow, leaf, time_of(self._claim.id)) for leaf in leaves}
+        payloads = {leaf: seal_call(workflow, leaf) for leaf in leaves}
         try:
-            self._client.enqueue_many(queue, payloads, ids=[seal_id(workflow, leaf, at_ms) for leaf in leaves])
+            self._client.enqueue_many(queue, [*payloads.values()], ids=[*ids.values()])
         except Refused as refusal:
             if refusal.code != TOO_OLD:
                 raise
-            self._client.enqueue_many(queue, payloads, unique=[f"seal-{leaf}" for leaf in leaves],
-                                      unique_window_s=SEAL_WINDOW_S)
+            known = {bytes(each.id) for each in self._client.get_many([*ids.values()])}
+            left = [leaf for leaf in leaves if bytes(ids[leaf]) not in known]
+            self._client.enqueue_many(queue, [payloads[leaf] for leaf in left], unique_window_s=SEAL_WINDOW_S,
+                                      unique=[f"seal-{leaf}" for leaf in left])

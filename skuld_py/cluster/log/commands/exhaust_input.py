@@ -10,34 +10,27 @@ from collections.abc import Mapping
 
 import attrs
 
-from skuld_py.cluster.log.commands.command import Command, Inapplicable
+from skuld_py.cluster.log.commands.command import Inapplicable
+from skuld_py.cluster.log.commands.of_workflow import OfWorkflow
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.log.workflows import WORKFLOWS_SINCE, is_step, is_workflow
+from skuld_py.cluster.log.workflows import Workflow, is_step
 
 
 @attrs.frozen
-class ExhaustInput(Command):
+class ExhaustInput(OfWorkflow):
     """``step`` is an input."""
 
     kind = "exhaust-input"
-    since = WORKFLOWS_SINCE
 
-    workflow: str = attrs.field(validator=is_workflow)
     step: str = attrs.field(validator=is_step)
 
-    def apply(self, replica: Replica, position: int) -> Replica:
+    def change(self, known: Workflow, position: int) -> Workflow:
         """Note it."""
-        known = replica.workflows.get(self.workflow)
-        if known is None:
-            raise Inapplicable(f"there is no workflow {self.workflow}")
-        if not known.is_live:
-            return replica
         if self.step not in known.inputs:
             raise Inapplicable(f"workflow {self.workflow} has no input {self.step}")
         if self.step in known.exhausted:
-            return replica
-        made = attrs.evolve(known, exhausted=(*known.exhausted, self.step), since=position)
-        return attrs.evolve(replica, workflows={**replica.workflows, self.workflow: made})
+            return known
+        return attrs.evolve(known, exhausted=(*known.exhausted, self.step), since=position)
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
         """The input, and how many others are open."""

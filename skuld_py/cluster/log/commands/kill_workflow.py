@@ -9,30 +9,22 @@ from collections.abc import Mapping
 
 import attrs
 
-from skuld_py.cluster.log.commands.command import Command, Inapplicable
+from skuld_py.cluster.log.commands.of_workflow import OfWorkflow
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.log.workflows import WORKFLOWS_SINCE, State, is_reason, is_workflow
+from skuld_py.cluster.log.workflows import State, Workflow, is_reason
 
 
 @attrs.frozen
-class KillWorkflow(Command):
+class KillWorkflow(OfWorkflow):
     """``reason``: for people."""
 
     kind = "kill-workflow"
-    since = WORKFLOWS_SINCE
 
-    workflow: str = attrs.field(validator=is_workflow)
     reason: str = attrs.field(default="", validator=is_reason)
 
-    def apply(self, replica: Replica, position: int) -> Replica:
-        """End it, if it lives."""
-        known = replica.workflows.get(self.workflow)
-        if known is None:
-            raise Inapplicable(f"there is no workflow {self.workflow}")
-        if not known.is_live:
-            return replica
-        ended = known.ended(State.KILLED, position, self.reason)
-        return attrs.evolve(replica, workflows={**replica.workflows, self.workflow: ended})
+    def change(self, known: Workflow, position: int) -> Workflow:
+        """End it."""
+        return known.ended(State.KILLED, position, self.reason)
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
         """The workflow, and why it was ended."""

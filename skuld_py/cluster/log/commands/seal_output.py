@@ -10,39 +10,31 @@ from collections.abc import Mapping
 
 import attrs
 
-from skuld_py.cluster.log.commands.command import Command, Inapplicable
+from skuld_py.cluster.log.commands.command import Inapplicable
+from skuld_py.cluster.log.commands.of_workflow import OfWorkflow
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.log.workflows import WORKFLOWS_SINCE, State, is_step, is_workflow
+from skuld_py.cluster.log.workflows import State, Workflow, is_step
 
 
 @attrs.frozen
-class SealOutput(Command):
+class SealOutput(OfWorkflow):
     """``step`` is an output."""
 
     kind = "seal-output"
-    since = WORKFLOWS_SINCE
 
-    workflow: str = attrs.field(validator=is_workflow)
     step: str = attrs.field(validator=is_step)
 
-    def apply(self, replica: Replica, position: int) -> Replica:
+    def change(self, known: Workflow, position: int) -> Workflow:
         """Note it, or complete the workflow."""
-        known = replica.workflows.get(self.workflow)
-        if known is None:
-            raise Inapplicable(f"there is no workflow {self.workflow}")
-        if not known.is_live:
-            return replica
         if self.step not in known.outputs:
             raise Inapplicable(f"workflow {self.workflow} has no output {self.step}")
         if not known.is_sealing:
             raise Inapplicable(f"input {known.open_inputs[0]} of workflow {self.workflow} is not exhausted; no"
                                " output is sealed before all inputs are")
         if self.step in known.sealed:
-            return replica
+            return known
         made = attrs.evolve(known, sealed=(*known.sealed, self.step), since=position)
-        if not made.open_outputs:
-            made = known.ended(State.COMPLETED, position)
-        return attrs.evolve(replica, workflows={**replica.workflows, self.workflow: made})
+        return made if made.open_outputs else known.ended(State.COMPLETED, position)
 
     def diff(self, old: Replica, new: Replica) -> Mapping[str, str]:
         """The output, and whether that was the last."""
