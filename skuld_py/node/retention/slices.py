@@ -175,6 +175,8 @@ class Slices:
         """The nodes that were away or refused when something of a partition was last to be collected."""
         self._gone: dict[int, list[Page]] = {}
         """The last pages of each partition that were archived and deleted."""
+        self._collected: dict[int, tuple[int, int]] = {}
+        """Of each partition the epoch, and the time up to which all went that could."""
         self._pages = count(1)
 
     def look(self, now_ms: int) -> None:
@@ -217,6 +219,17 @@ class Slices:
         """Whether a slice of a partition is."""
         return partition in self._slices
 
+    def collected_ms(self, vnode: Vnode) -> int:
+        """All that could go up to this time is gone, as far as its leader knows; 0 when it does not."""
+        epoch, upto_ms = self._collected.get(vnode.partition, (0, 0))
+        return upto_ms if epoch == vnode.epoch else 0
+
+    def hasten(self, now_ms: int, partition: int, wanted_ms: int) -> None:
+        """Somebody waits for a slice up to a time: the next one begins with the next look."""
+        vnode = self._view.vnodes[partition]
+        if partition not in self._slices and self.collected_ms(vnode) < wanted_ms:
+            self._next_ms[partition] = min(now_ms, self._next_ms.get(partition, 0))
+
     # -- closing, comparing, sealing -----------------------------------------------------------
 
     def _begin(self, now_ms: int, vnode: Vnode) -> None:
@@ -224,6 +237,7 @@ class Slices:
         upto_ms = max(now_ms - retention.keep_ms, watermark.closed_ms)
         if not _is_any_below(vnode, upto_ms):
             self._next_ms[vnode.partition] = now_ms + retention.slice_ms
+            self._collected[vnode.partition] = vnode.epoch, upto_ms
             self._hindered.pop(vnode.partition, None)
             return
         names = self._names(vnode.partition)
@@ -386,6 +400,7 @@ class Slices:
             under_way.after = b""
         else:
             del self._slices[partition]
+            self._collected[partition] = under_way.epoch, under_way.upto_ms
             self._next_ms[partition] = now_ms + self._view.retention.slice_ms
 
     def _delete(self, now_ms: int, partition: int, under_way: Slice, page: Page,
