@@ -38,7 +38,7 @@ class Drain:
     """A run of ``skuld archive``: what it said, from its first batch to its last, and the most memory it had."""
 
     def __init__(self, addresses: list[str], root: Path, *options: str) -> None:
-        self.memory_mb, self.batches = 0.0, list[tuple[float, int]]()
+        self.memory_mb, self.batches, self._before = 0.0, list[tuple[float, int]](), 0
         self.last: dict[str, Any] = {}
         command = [sys.executable, "-m", "skuld_py", "archive", str(root), "--json", *options, "--nodes"]
         self.process = subprocess.Popen([*command, ",".join(addresses)], stdout=subprocess.PIPE, text=True)
@@ -51,7 +51,9 @@ class Drain:
         for line in self.process.stdout:
             self.last = json.loads(line)
             if self.last["event"] == "batch":
-                self.batches.append((time.monotonic(), self.last["deleted"]))
+                self.batches.append((time.monotonic(), self._before + self.last["deleted"]))
+            elif self.last["event"] == "done":
+                self._before += self.last["deleted"]
 
     def _weigh(self) -> None:
         known = psutil.Process(self.process.pid)
@@ -72,6 +74,8 @@ class Drain:
     @property
     def rate(self) -> float:
         """Tasks a second, between the first batch and the last."""
+        if not self.batches:
+            return 0.0
         (first_s, first), (last_s, last) = self.batches[0], self.batches[-1]
         return (last - first) / max(1e-3, last_s - first_s)
 
@@ -94,7 +98,7 @@ def main() -> None:
             time.sleep(2 * KEEP_S)
             drained = Drain(cluster.addresses, root)
             code = drained.end()
-            left = client.count()
+            left = client.count(states=("completed", "cancelled", "dead"))
             live(client, "load", BATCH, time.monotonic() + options.seconds)
             both = Drain(cluster.addresses, root, "--every", "1s")
             beside = measure(cluster.addresses, "life cycle", "beside", BATCH, options.seconds, 1)

@@ -180,6 +180,15 @@ def test_a_row_made_without_the_task_is_that_of_the_task(record: Record) -> None
     assert row_of_record(record, "c", 7, 1 << 42) == row_of(seen, Body.decode(body), "c", 7)
 
 
+def test_of_two_claims_a_row_has_both() -> None:
+    claims = encode_claim(FIRST_TOKEN, 10, 99, b"w") + encode_claim(FIRST_TOKEN + 9, 20, 80, b"v")
+    history = HISTORY_HEAD.pack(50, FIRST_TOKEN, 99) + claims
+    record = IdMint(3).mint(4_000, 1, 0)[0], encode_body(Header("q").encode(), b"x"), history, ()
+    row = dict(zip(COLUMNS, row_of_record(record, "c", 7, 1 << 42), strict=True))
+
+    assert [claim[1] for claim in row["claims"]] == ["w", "v"]
+
+
 def test_a_row_has_what_was_given_besides_the_payload() -> None:
     prelude = Prelude(key="customer-42", unique="nightly", made_ms=5_000)
     header = Header("q", prelude=prelude.flags, window_ms=1_000)

@@ -42,7 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
            FORM + "test_a_task_that_failed_ended_when_it_did_and_not_with_its_lease", seeds=0),
     mutant("archive-fast-and-wrong", "of two claims a row has one", "archive.rows.row_of_record",
            "len(history) != _ONE_CLAIM + history[_ONE_CLAIM - 1]", "False", "D7",
-           FORM + "test_a_row_made_without_the_task_is_that_of_the_task", seeds=0),
+           FORM + "test_of_two_claims_a_row_has_both", seeds=0),
     mutant("archive-other-page", "a page counts as written as soon as one of its partition was",
            "Archiver._unwritten",
            " and written.get(record[0]) != digest and", " and not written and", "D7",

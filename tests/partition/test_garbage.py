@@ -57,12 +57,15 @@ def expiring(expires_ms: int) -> Body:
     (History(cancelled=Min((40, 0)), claims=claim(60).claims), BODY, 60),
     (claim(70), BODY, 70),
     (claim(70, FAILED), BODY, 70),
+    (History(claims=LatticeMap({TOKEN: ClaimRecord(1, Max(70), ending_of(FAILED, 30), "w")})), BODY, 30),
+    (History(claims=LatticeMap({TOKEN: ClaimRecord(1, Max(70), ending_of(FAILED, 90), "w")})), BODY, 70),
     (History(died=death_of(0, EXPIRED)), expiring(80), 80),
     (History(died=death_of(0, EXHAUSTED)), BODY, 0),
     (claim(30), None, 30),
     (EMPTY_HISTORY, None, 0),
 ], ids=["completed", "completed in spite of a claim", "cancelled", "cancelled and held", "lapsed at last",
-        "failed at last", "expired", "dead", "claim without a task", "nothing"])
+        "failed at last", "failed early", "failed and rests", "expired", "dead", "claim without a task",
+        "nothing"])
 def test_since_when_a_task_has_ended(history: History, body: Body | None, since_ms: int) -> None:
     assert has_ended(history, body, since_ms)
     assert not since_ms or not has_ended(history, body, since_ms - 1)
