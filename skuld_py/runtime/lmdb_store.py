@@ -53,6 +53,7 @@ _OF_THE_SURROUNDINGS = (lmdb.MapFullError, lmdb.ReadersFullError, lmdb.DiskError
 _FULL_BYTES = 1 << 20
 """A disk with less room than this was full when a write failed."""
 _SUM_BYTES = 8
+_STEP = 4
 _VALUE, _SUM = itemgetter(slice(None, -_SUM_BYTES)), itemgetter(slice(-_SUM_BYTES, None))
 
 
@@ -173,10 +174,16 @@ class LmdbStore:
         return dict(zip(keys, values, strict=True)), digests
 
     def keys(self, table: str, start: bytes, stop: bytes, limit: int) -> list[bytes]:
-        """Up to ``limit`` keys with ``start <= key < stop``, in order; their records are not looked at."""
+        """Up to ``limit`` keys with ``start <= key < stop``, in order; their records are not looked at. Read in
+        steps that grow: behind ``stop`` there may be millions."""
+        keys: list[bytes] = []
         try:
             cursor = self._cursor(table)
-            keys = list(islice(cursor.iternext(values=False), limit)) if cursor.set_range(start) else []
+            ahead, step = cursor.iternext(values=False) if cursor.set_range(start) else iter(()), _STEP
+            while len(keys) < limit and (found := list(islice(ahead, min(step, limit - len(keys))))):
+                keys, step = keys + found, 2 * step
+                if found[-1] >= stop:
+                    break
         except PROBLEMS as problem:
             raise self._failed(problem) from problem
         return keys if not keys or keys[-1] < stop else [key for key in keys if start <= key < stop]

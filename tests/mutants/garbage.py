@@ -34,7 +34,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        return done[0] <= upto_ms\n",
            "        return True\n", "D10", script("what ended late is kept from its end on"), seeds=0),
     mutant("collect-what-is-open", "a dead task's last claim may still be held", "has_ended",
-           "    if any(claim.end.value > upto_ms for claim in history.claims.entries.values()):\n",
+           "    if any(_over_ms(claim) > upto_ms for claim in history.claims.entries.values()):\n",
            "    if False:\n", "D10", COPIES + "test_since_when_a_task_has_ended", seeds=0),
     mutant("sealed-before-compared", "replicas are sealed as soon as they are closed", "Slices._go_on_if_through",
            "        if self._awaited(under_way):\n            return\n", "", "D10",

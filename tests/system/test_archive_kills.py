@@ -59,16 +59,15 @@ def test_killed_anywhere_it_loses_nothing_and_the_last_run_leaves_nothing(cluste
             client.complete_many(claims, [b"done"] * len(claims))
         time.sleep(1.5)  # the retention: of none is a page on offer before
         for _ in range(KILLS):
-            running = started(cluster, root)
-            assert running.stdout is not None
-            running.stdout.readline()
-            time.sleep(chance.random() * 0.2)
-            running.send_signal(signal.SIGKILL)
-            running.wait()
+            with started(cluster, root) as running:
+                assert running.stdout is not None
+                running.stdout.readline()
+                time.sleep(chance.random() * 0.2)
+                running.send_signal(signal.SIGKILL)
             assert {to_text(task_id) for task_id in told} <= archived(root) | left(client)
 
-        last = started(cluster, root)
-        said: dict[str, Any] = json.loads(last.communicate(timeout=60)[0].splitlines()[-1])
+        with started(cluster, root) as last:
+            said: dict[str, Any] = json.loads(last.communicate(timeout=60)[0].splitlines()[-1])
         assert (last.returncode, said["event"], said["waiting"], said["refused"]) == (0, "done", [], [])
         assert client.count() == 0
     assert archived(root) == {to_text(task_id) for task_id in told}
