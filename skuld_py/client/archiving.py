@@ -66,8 +66,7 @@ class Archiving:
     def collectable(self, partition: int) -> Work[Page]:
         """The page of a partition that is old enough to be deleted and waits to be archived. Refused as
         ``no_archive`` where nodes delete without an archive, or nothing at all."""
-        if type(partition) is not int or not 0 <= partition <= U63_MAX:
-            raise Refused("bad_partition", f"partition: {str(partition)[:40]} is no number of a partition")
+        _check(partition)
         answer = (yield from ask(m.Offered, m.Offer(0, partition))).message
         if not answer.ids:
             return Page(partition, (), answer.is_under_way, answer.awaited)
@@ -83,6 +82,7 @@ class Archiving:
         """As ``collectable``, for archivers: a page as records, the one behind the page ``after`` of an epoch.
         With ``wanted_ms`` the leader does not wait before it collects up to that time. A node of a release before
         protocol 3 gives the first page again, without a number."""
+        _check(partition)
         question = m.Offer(0, partition, in_columns=True, epoch=epoch, after=after, wanted_ms=wanted_ms)
         answer = (yield from ask(m.Offered, question)).message
         records = _records(answer) if answer.ids else []
@@ -125,6 +125,11 @@ class Archiving:
             if not entries:
                 return log
             log += entries
+
+
+def _check(partition: int) -> None:
+    if type(partition) is not int or not 0 <= partition <= U63_MAX:
+        raise Refused("bad_partition", f"partition: {str(partition)[:40]} is no number of a partition")
 
 
 def _records(answer: m.Offered) -> list[Record | None]:

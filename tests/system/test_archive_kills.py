@@ -22,11 +22,11 @@ from skuld_py.model.ids import to_text
 from system.conftest import SKEW_MS, await_leaders
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-EACH, LOADS, KILLS = 500, 16, 6
+EACH, LOADS, KILLS = 500, 8, 3
 PROGRAM = """
 import sys
 from skuld_py.archive import archiver
-archiver.BATCH_TASKS = 1_000
+archiver.BATCH_TASKS = 500
 from skuld_py.cli.main import main
 main()
 """

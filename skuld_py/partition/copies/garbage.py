@@ -9,6 +9,7 @@ until it goes, and it may go on one before it goes on the next.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -16,11 +17,14 @@ from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model.body import Body
 from skuld_py.model.columns import pick, wrap
 from skuld_py.model.history import History, decode_history
-from skuld_py.model.state import has_ended
+from skuld_py.model.ids import is_laned
+from skuld_py.model.prelude import DEPS
+from skuld_py.model.state import State, has_ended
 from skuld_py.partition.copies.remains import Remains, ids_behind, joined, log_keys, remains_of
 from skuld_py.partition.data import merkle
 from skuld_py.partition.data.records import TABLES
 from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.tables import place_of_header, queue_of
 
 _NEVER = bytes(8)
 _STEP = 16
@@ -78,7 +82,7 @@ def collect(replica: Replica, task_ids: Sequence[bytes]) -> None:
 def drop(replica: Replica, remains: Remains) -> None:
     """The same of what was read just now."""
     columns = zip(remains.ids, remains.histories, remains.bodies, strict=True)
-    odd = replica.filing.remove_completed(remains.ids, remains.histories, remains.bodies)
+    odd = _remove_completed(replica, remains)
     for index, (task_id, history, body) in enumerate(columns if odd else ()):
         if index in odd:
             replica.filing.remove(task_id, decode_history(history), body)
@@ -88,6 +92,26 @@ def drop(replica: Replica, remains: Remains) -> None:
         _drop(replica, merkle.ENTRY, list(found), digests)
     _drop_column(replica, merkle.HISTORY, remains.ids, remains.histories, remains.history_digests)
     replica.watermark.count(_drop_column(replica, merkle.BODY, remains.ids, remains.bodies, remains.body_digests))
+
+
+def _remove_completed(replica: Replica, remains: Remains) -> dict[int, None]:
+    """Of these tasks, those that were completed, have no key, and needed and were needed by nobody, have no index
+    entry: they are only counted no more. Gives the others, by index."""
+    if replica.filing.waiting.has_any_of(remains.ids):
+        return dict.fromkeys(range(len(remains)))
+    odd: dict[int, None] = {}
+    counts: Counter[bytes] = Counter()
+    rows = enumerate(zip(remains.ids, remains.histories, remains.bodies, strict=True))
+    for index, (task_id, history, body) in rows:
+        if history is not None and body is not None and history[:8] != _NEVER and not is_laned(task_id):
+            prelude, place = place_of_header(body[2 : 2 + int.from_bytes(body[:2], "big")])
+            if not prelude & DEPS:
+                counts[place] += 1
+                continue
+        odd[index] = None
+    for place, count in counts.items():
+        replica.filing.tally.move(queue_of(place), State.COMPLETED, None, count)
+    return odd
 
 
 def _drop_column(replica: Replica, rank: int, ids: Sequence[bytes], values: Sequence[bytes | None],

@@ -40,7 +40,7 @@ from skuld_py.model.body import Body, split_body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
 from skuld_py.model.ids import ID_BYTES, is_laned
 from skuld_py.model.notes import MET, SUB, End, lets_go, met_seq, split_met
-from skuld_py.model.prelude import DEPS, only_deps
+from skuld_py.model.prelude import only_deps
 from skuld_py.model.state import State, due_of, state_of
 from skuld_py.model.store import Row, Store
 from skuld_py.partition.data import tables
@@ -52,7 +52,6 @@ from skuld_py.partition.data.tally import Tally
 from skuld_py.partition.data.waiting import Waiting
 
 _ONLY_ONE_DONE = met_seq(0, End.DONE)
-_NEVER = bytes(8)
 _PENDING = (State.BLOCKED, State.SCHEDULED, State.WAITING)
 _ONE_CLAIM = HISTORY_HEAD.size + CLAIM.size
 
@@ -182,25 +181,6 @@ class Filing:
         self.waiting.forget(task_id)
         if body is not None:
             self.needs.remove(task_id, body)
-
-    def remove_completed(self, ids: Sequence[bytes], histories: Sequence[bytes | None],
-                         bodies: Sequence[bytes | None]) -> dict[int, None]:
-        """Tasks go for good: those that were completed, have no key, and needed and were needed by nobody, in one.
-        They have no entry, so they are only counted no more. Gives the others, by index: they are still here."""
-        if self.waiting.has_any_of(ids):
-            return dict.fromkeys(range(len(ids)))
-        odd: dict[int, None] = {}
-        counts: Counter[bytes] = Counter()
-        rows = enumerate(zip(ids, histories, bodies, strict=True))
-        for index, (task_id, history, body) in rows:
-            if history is not None and body is not None and history[:8] != _NEVER and not is_laned(task_id):
-                prelude, place = tables.place_of_header(body[2 : 2 + int.from_bytes(body[:2], "big")])
-                if not prelude & DEPS:
-                    counts[place] += 1
-                    continue
-            odd[index] = None
-        self._move(State.COMPLETED, None, counts)
-        return odd
 
     def _take_out(self, task_id: bytes, old: History, had: bytes | None) -> bytes | None:
         """Remove every entry that the task may have; gives the place that a lease told."""
