@@ -305,8 +305,10 @@ class Retention:
         lambda self: min(600_000, max(1_000, self.keep_ms // 10)), takes_self=True))
     """Least time between two rises of a partition's watermarks: each costs two comparisons with every replica. A
     tenth of what is kept, but at most ten minutes."""
-    page_tasks: int = 200
-    """Tasks that are deleted at a time."""
+    page_tasks: int = 1_000
+    """Tasks that are deleted at a time, some MiB at most: a leader's loop stands for about 10 ms."""
+    pages_ahead: int = 8
+    """Pages of a partition that are on offer to an archiver at a time."""
     archives: bool = False
     """Delete only what an archiver has confirmed."""
 

@@ -225,6 +225,12 @@ SPECIAL: dict[tuple[type, str], Callable[[Integer, int], Any]] = {
     (m.TaskRow, "history"): lambda integer, _: _history(integer),
     (m.Listed, "bodies"): lambda integer, count: columns.pack(_bodies(integer, count)),
     (m.Listed, "histories"): lambda integer, count: columns.pack([_history(integer) for _ in range(count)]),
+    (m.Offered, "bodies"): lambda integer, count: columns.pack(_bodies(integer, count)),
+    (m.Offered, "histories"): lambda integer, count: columns.pack([_history(integer) for _ in range(count)]),
+    (m.Offered, "counts"): lambda integer, count: columns.pack_u64([1] * count),
+    (m.Offered, "tokens"): _claim_tokens,
+    (m.Offered, "seqs"): lambda integer, count: columns.pack_u64([integer(0, LOG_SEQS) for _ in range(count)]),
+    (m.Offered, "entries"): lambda integer, count: columns.pack([_bytes(integer, CHARS) for _ in range(count)]),
     (m.TaskRow, "tokens"): lambda integer, count: columns.pack_u64(
         [integer(FIRST_TOKEN, fields.U63_MAX) if integer(0, 3) else SUB for _ in range(count)]),
     (m.TaskRow, "seqs"): lambda integer, count: columns.pack_u64(

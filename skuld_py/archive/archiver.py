@@ -5,70 +5,126 @@
 So nothing is deleted that was not written; what was written and not confirmed, since this process died or the
 partition's leader changed, is offered again and may be written twice. Readers take one row for each id.
 
-Of each partition one page is on offer at a time. The pages of all partitions go into one batch, one after another,
-until it is full (``BATCH_TASKS``, ``BATCH_BYTES``), so that few files are written. A task whose page could not be
-confirmed, or was confirmed too late, comes again, often in another page; it is not written again while, by its
-digest, it is what it was. What an earlier process wrote is not known here, and may be written again.
+Of each partition several pages are on offer at a time. The pages of all partitions go into one batch, one after
+another, until it is full (``BATCH_TASKS``, ``BATCH_BYTES``, ``PAGES_EACH``). While one batch is written the one
+before is confirmed and the next is read, so two are held at a time. A task whose page could not be confirmed, or
+was confirmed too late, comes again, often in another page; it is not written again while, by its digest, it is
+what it was. What an earlier process wrote is not known here, and may be written again.
 
 A batch that is refused is written in halves, and these in halves, down to the tasks in the way. They are named,
 the others are written, and of their pages nothing is confirmed: only their partitions wait. Where nothing of a
 batch is taken, or hardly anything, it is the place that is at fault, and the run ends.
 
-A partition that has nothing on offer now, but may have soon, is asked again until ``wait_s`` have passed in which
-nothing could be deleted.
+**A run has a goal**: what had ended long enough ago when each partition was first asked. A partition is done when
+its leader says that all up to then is gone; until then it is asked again, until ``wait_s`` have passed in which
+nothing could be deleted. A leader of a release before protocol 3 does not say it: there a partition is done when
+nothing is on offer and no slice is under way.
 
-Pure but for what it is given: a source, a sink, a clock and a pause.
+Pure but for what it is given: a source, a sink, a clock, a pause, and how to do one thing beside another.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import attrs
 
-from skuld_py.archive.rows import size_of
-from skuld_py.client.archiving import Page
+from skuld_py.archive.rows import size_of_record
+from skuld_py.client.archiving import Page, Record
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import columns, ids
-from skuld_py.model.task import Task
 
-BATCH_TASKS = 10_000
-BATCH_BYTES = 64 << 20
+BATCH_TASKS = 20_000
+BATCH_BYTES = 32 << 20
+PAGES_EACH = 4
+"""Pages of one partition in a batch: half of those on offer, so that the rest is read while these are written."""
+AT_ONCE = 8
+"""Questions that are on their way at a time: an answer may have some MiB."""
 PAUSE_S = 0.5
 REFUSALS_MAX = 16
 """Refusals in a row, beyond those on the way from a batch to one task, after which the place is at fault."""
 PASSING = ("no_leader", "not_leader", "unavailable")
 """Refusals that say only that a partition has no leader now."""
 
+Given = tuple[Record, int]
+"""The records of a task, and their digest."""
+Beside = Callable[[Callable[[], None]], Callable[[], None]]
+"""Begins to do something; what it gives returns, or raises, when that is done."""
+
+
+@attrs.frozen
+class Question:
+    """Which page of a partition is wanted; see ``Client.offered``."""
+
+    partition: int
+    epoch: int
+    after: int
+    wanted_ms: int
+
 
 class Source(Protocol):
-    """A client of the cluster."""
+    """A cluster that is asked several things at a time."""
 
-    def collectable(self, partition: int) -> Page:
-        """The page on offer."""
+    def offered(self, questions: Sequence[Question]) -> Sequence[Page | SkuldError]:
+        """The pages on offer, or why there is none."""
 
-    def archived(self, page: Page) -> int:
-        """Have a page deleted; how many tasks were deleted."""
+    def archived(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
+        """Have pages deleted; how many tasks of each were."""
 
 
 class Sink(Protocol):
     """Where rows go."""
 
-    def write(self, batch: str, tasks: Sequence[Task]) -> None:
+    def write(self, batch: str, tasks: Sequence[Given]) -> None:
         """Write rows; returns when they are durable."""
 
 
 @attrs.define
 class Report:
     """What a run has done so far. ``waiting``: partitions of which more may come, each with the reason or the
-    nodes it waits for. ``refused``: tasks that cannot be written, each with why."""
+    nodes it waits for. ``refused``: tasks that cannot be written, each with why. ``ended``: how many tasks that
+    have ended are on the nodes, young ones included, as last heard."""
 
     written: int = 0
     deleted: int = 0
     batches: int = 0
     refused: dict[bytes, str] = attrs.field(factory=dict)
     waiting: dict[int, tuple[str, ...]] = attrs.field(factory=dict)
+    ended: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all that was to be archived is."""
+        return not self.waiting and not self.refused
+
+
+@attrs.define
+class _Partition:
+    """``after``: the page that was read last; ``unconfirmed``: how many pages are on their way; ``is_stuck``: one
+    has a task that cannot be written."""
+
+    number: int
+    epoch: int = 0
+    after: int = 0
+    goal_ms: int = 0
+    ended: int = 0
+    unconfirmed: int = 0
+    is_done: bool = False
+    is_old: bool = False
+    is_stuck: bool = False
+
+    @property
+    def question(self) -> Question:
+        """What it is asked."""
+        return Question(self.number, self.epoch, self.after, self.goal_ms)
+
+    @property
+    def may_be_asked(self) -> bool:
+        """Whether another page may be on offer. One that offers a single page gives it again until it is gone."""
+        return not self.is_done and not (self.is_old and self.unconfirmed)
 
 
 @attrs.define
@@ -79,8 +135,8 @@ class _Batch:
 
     def add(self, page: Page) -> None:
         self.pages.append(page)
-        self.tasks += len(page.tasks)
-        self.size += sum(map(size_of, page.tasks))
+        self.tasks += len(page.records)
+        self.size += sum(size_of_record(record) for record in page.records if record is not None)
 
     @property
     def is_full(self) -> bool:
@@ -91,81 +147,96 @@ class _Batch:
 class _Row:
     """A task to be written, and where it is noted that it is."""
 
-    task: Task
+    record: Record
     digest: int
     written: dict[bytes, int]
+
+
+def _later(work: Callable[[], None]) -> Callable[[], None]:
+    """Nothing is done beside anything: it is done when it is waited for."""
+    return work
 
 
 class Archiver:
     """Moves what is on offer from a source to a sink, run by run. ``on_batch`` is told after each batch."""
 
     def __init__(self, source: Source, sink: Sink, partitions: int, *, name_batch: Callable[[], str],
-                 clock: Callable[[], float], pause: Callable[[float], None],
+                 clock: Callable[[], float], pause: Callable[[float], None], beside: Beside = _later,
                  on_batch: Callable[[Report], None] = lambda report: None) -> None:
         self._source = source
         self._sink = sink
-        self._partitions = partitions
+        self._partitions = [_Partition(number) for number in range(partitions)]
         self._name_batch = name_batch
         self._clock = clock
         self._pause = pause
+        self._beside = beside
         self._on_batch = on_batch
         self._written: dict[int, dict[bytes, int]] = {}
         """Of each partition the tasks that are written and not known to be deleted, each with its digest."""
+        self._first = 0
         self.report = Report()
 
     def run(self, wait_s: float) -> Report:
-        """Until nothing is on offer, and nothing is to come for ``wait_s``."""
+        """Until all that had ended when it began is gone, or nothing is to come for ``wait_s``."""
         self.report = report = Report()
-        moved_s = self._clock()
+        self._partitions = [_Partition(partition.number) for partition in self._partitions]
+        moved_s, writing, wait = self._clock(), _Batch(), _nothing
         while True:
-            if self._round():
+            batch = self._read()
+            wait()
+            done, writing = writing, batch
+            rows = [row for page in batch.pages for row in self._unwritten(page)]
+            wait = self._beside(partial(self._write, rows)) if rows else _nothing
+            if self._confirm(done) or rows:
                 moved_s = self._clock()
+            elif batch.pages:
+                continue
             elif not report.waiting or self._clock() >= moved_s + wait_s:
                 return report
             else:
                 self._pause(PAUSE_S)
 
-    def _round(self) -> int:
-        """Ask each partition once; how many tasks were deleted."""
-        deleted, batch = 0, _Batch()
-        self.report.waiting = {}
-        for partition in range(self._partitions):
-            page = self._ask(partition)
-            if page is None or not page.ids:
-                continue
-            batch.add(page)
-            if batch.is_full:
-                deleted += self._move(batch)
-                batch = _Batch()
-        return deleted + self._move(batch)
+    def _read(self) -> _Batch:
+        """The next batch: of each partition a page, and another, until it is full or there are no more. The next
+        one begins with a partition for which there was no room."""
+        batch, self.report.waiting = _Batch(), {}
+        line = deque((partition, 0) for partition in (*self._partitions[self._first :],
+                                                      *self._partitions[: self._first]) if partition.may_be_asked)
+        while line and not batch.is_full:
+            asked = [line.popleft() for _ in range(min(AT_ONCE, len(line)))]
+            answers = self._source.offered([each.question for each, _ in asked])
+            line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
+                     if self._take(partition, answer, batch) and pages + 1 < PAGES_EACH]
+        self._first = line[0][0].number if line else 0
+        self.report.ended = sum(partition.ended for partition in self._partitions)
+        return batch
 
-    def _ask(self, partition: int) -> Page | None:
-        try:
-            page = self._source.collectable(partition)
-        except SkuldError as error:
-            self._note(partition, error)
-            return None
-        if not page.ids and (page.is_under_way or page.awaited):
-            self.report.waiting[partition] = page.awaited
-        elif not page.ids:
-            self._written.pop(partition, None)
-        return page
-
-    def _move(self, batch: _Batch) -> int:
-        """Write what is not written yet; then, and not before, confirm all pages of which nothing was refused."""
-        if not batch.pages:
-            return 0
-        self._write([each for page in batch.pages for each in self._unwritten(page)])
-        refused = self.report.refused
-        deleted = sum(self._confirm(page) for page in batch.pages
-                      if not any(task.id in refused for task in page.tasks))
-        self._on_batch(self.report)
-        return deleted
+    def _take(self, partition: _Partition, answer: Page | SkuldError, batch: _Batch) -> bool:
+        """Whether to ask for another page."""
+        if isinstance(answer, SkuldError):
+            self._note(partition.number, answer)
+            return False
+        partition.goal_ms = partition.goal_ms or answer.due_ms
+        partition.ended, partition.epoch = answer.ended, answer.epoch
+        partition.is_old = not answer.due_ms
+        if answer.ids:
+            partition.after, partition.unconfirmed = answer.number, partition.unconfirmed + 1
+            batch.add(answer)
+            return partition.may_be_asked
+        is_over = answer.upto_ms >= partition.goal_ms if answer.due_ms else not (
+            answer.is_under_way or answer.awaited)
+        if is_over and not partition.unconfirmed:
+            partition.is_done = not partition.is_old
+            self._written.pop(partition.number, None)
+        elif not partition.unconfirmed and not partition.is_stuck:
+            self.report.waiting[partition.number] = answer.awaited
+        return False
 
     def _unwritten(self, page: Page) -> list[_Row]:
-        written, digests = self._written.setdefault(page.partition, {}), _digests(page)
-        return [_Row(task, digests[task.id], written) for task in page.tasks
-                if written.get(task.id) != digests[task.id] and task.id not in self.report.refused]
+        written, refused = self._written.setdefault(page.partition, {}), self.report.refused
+        return [_Row(record, digest, written)
+                for record, digest in zip(page.records, columns.unpack_u64(page.digests), strict=True)
+                if record is not None and written.get(record[0]) != digest and record[0] not in refused]
 
     def _write(self, rows: list[_Row]) -> None:
         parts, refusals, most = [rows] if rows else [], 0, len(rows).bit_length() + REFUSALS_MAX
@@ -173,7 +244,7 @@ class Archiver:
         while parts:
             part = parts.pop()
             try:
-                self._sink.write(self._name_batch(), [row.task for row in part])
+                self._sink.write(self._name_batch(), [(row.record, row.digest) for row in part])
             except Refused as refusal:
                 refusals, why = refusals + 1, why or refusal
                 if refusals > most:
@@ -182,33 +253,47 @@ class Archiver:
                 if half:
                     parts += [part[half:], part[:half]]
                 else:
-                    self.report.refused[part[0].task.id] = refusal.message
+                    self.report.refused[part[0].record[0]] = refusal.message
             else:
                 refusals = 0
                 self.report.written += len(part)
                 self.report.batches += 1
                 for row in part:
-                    row.written[row.task.id] = row.digest
+                    row.written[row.record[0]] = row.digest
         if why is not None and self.report.written == before and len(rows) > 1:
             raise why
 
-    def _forget(self, page: Page) -> None:
-        written = self._written.get(page.partition, {})
-        for task_id in ids.split(page.ids):
-            written.pop(task_id, None)
-
-    def _confirm(self, page: Page) -> int:
-        try:
-            deleted = self._source.archived(page)
-        except SkuldError as error:
-            self._note(page.partition, error)
-            return 0
-        if deleted:
-            self._forget(page)
-        else:
-            self.report.waiting.setdefault(page.partition, ())
-        self.report.deleted += deleted
+    def _confirm(self, batch: _Batch) -> int:
+        """Of a batch that is written confirm all pages of which nothing was refused; how many tasks went."""
+        refused = self.report.refused
+        pages = [page for page in batch.pages if not refused or not any(
+            record is not None and record[0] in refused for record in page.records)]
+        confirmed = {id(page) for page in pages}
+        for page in batch.pages:
+            partition = self._partitions[page.partition]
+            partition.unconfirmed -= 1
+            partition.is_stuck = partition.is_stuck or id(page) not in confirmed
+        answers = self._source.archived(pages) if pages else ()
+        deleted = sum(self._settle(page, answer) for page, answer in zip(pages, answers, strict=True))
+        if batch.pages:
+            self._on_batch(self.report)
         return deleted
+
+    def _settle(self, page: Page, answer: int | SkuldError) -> int:
+        """One that did not go is read again, from the first that is on offer on."""
+        partition = self._partitions[page.partition]
+        if isinstance(answer, SkuldError) or not answer:
+            partition.after = 0
+            if isinstance(answer, SkuldError):
+                self._note(page.partition, answer)
+            else:
+                self.report.waiting.setdefault(page.partition, ())
+            return 0
+        written = self._written.get(page.partition, {})
+        for task_id in ids.split(page.ids) if written else ():
+            written.pop(task_id, None)
+        self.report.deleted += answer
+        return answer
 
     def _note(self, partition: int, error: SkuldError) -> None:
         """A partition whose leader cannot be had is asked again; anything else ends the run."""
@@ -217,5 +302,5 @@ class Archiver:
         self.report.waiting[partition] = ("its leader",)
 
 
-def _digests(page: Page) -> dict[bytes, int]:
-    return dict(zip(ids.split(page.ids), columns.unpack_u64(page.digests), strict=True))
+def _nothing() -> None:
+    """There is nothing to wait for."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from skuld_py.embedded import process
@@ -59,17 +59,18 @@ class LocalPlace:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the place against any other archiver; what was left unfinished is wiped."""
-        try:
-            new = [path for path in (self._root, *self._root.parents) if not path.exists()]
-            self._root.mkdir(parents=True, exist_ok=True)
-            for path in new:
-                sync(path.parent)
-        except OSError as error:
-            raise Refused("bad_root", f"root: {self._root} cannot be made a directory: {error.strerror}; name"
-                          " another one, or mend its permissions") from error
-        with process.held(self._writing):
-            for left in self._writing.glob("batch=*"):
-                shutil.rmtree(left)
+        with ExitStack() as stack:
+            try:
+                new = [path for path in (self._root, *self._root.parents) if not path.exists()]
+                self._root.mkdir(parents=True, exist_ok=True)
+                for path in new:
+                    sync(path.parent)
+                stack.enter_context(process.held(self._writing))
+                for left in self._writing.glob("batch=*"):
+                    shutil.rmtree(left)
+            except OSError as error:
+                raise Refused("bad_root", f"root: {self._root} cannot be written to: {error.strerror}; name"
+                              " another one, or mend its permissions or its mount") from error
             yield
 
     def begin(self, batch: str) -> str:

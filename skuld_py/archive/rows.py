@@ -17,21 +17,37 @@ rows of an atomic one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, Protocol
 
 import attrs
 
 from skuld_py.calls.outputs import packed, unpacked
-from skuld_py.calls.results import decode_result, joined, parted
-from skuld_py.model.body import Retry
+from skuld_py.calls.payloads import decode_call, function_of
+from skuld_py.calls.results import decode_outputs, decode_result, joined, parted
+from skuld_py.client.archiving import Record
+from skuld_py.errors import Refused
+from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, ON_FAILURE_WAIT, Body, Retry, header_of
 from skuld_py.model.checkpoint import Checkpoint
-from skuld_py.model.ids import from_text, time_of, to_text
+from skuld_py.model.history import EMPTY_HISTORY, EXHAUSTED, History
+from skuld_py.model.ids import TaskId, from_text, time_of, to_text
 from skuld_py.model.names import check_name
-from skuld_py.model.task import ClaimView, Task
+from skuld_py.model.outcomes import FIRST_TOKEN, RESULT_SEQ
+from skuld_py.model.task import DEATHS, ClaimView, LogEntry, Task, view
 
 Row = tuple[Any, ...]
+
+
+class Store(Protocol):
+    """What writes rows."""
+
+    def write(self, batch: str, rows: Sequence[Row]) -> None:
+        """Write rows; returns when they are durable."""
+
+
 
 _CLAIM = ("struct<token: bigint, holder: string, start_ms: bigint, end_ms: bigint, is_released: boolean,"
           " outcome: string, until_ms: bigint, error: binary>")
@@ -46,20 +62,32 @@ COLUMNS = {
     "completed_ms": "bigint", "completed_token": "bigint", "cancelled_ms": "bigint", "not_before_ms": "bigint",
     "expires_ms": "bigint", "due_ms": "bigint", "retry": _RETRY, "deps": "array<string>", "seq": "bigint",
     "result_type": "string", "checkpoint": _CHECKPOINT, "outputs": "string",
+    "enqueued": "timestamp", "ended": "timestamp", "key": "string", "unique_name": "string",
+    "on_dep_failure": "string", "function": "string", "arguments": "string", "cluster": "string",
+    "schema_version": "int", "digest": "string",
 }
 """What a file of the archive has, with Spark's types. New ones go to the end: older files show null there."""
+_PAYLOAD, _RESULT, _CLAIMS, _LOGS = map([*COLUMNS].index, ("payload", "result", "claims", "logs"))
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 STORED_SCHEMA = f"{SCHEMA}, batch string"
 """With the column that the directory of a batch gives."""
 PARTITIONED_BY = ("queue", "day")
 
+SCHEMA_VERSION = 2
+"""Of a row. Those of releases before 0.2 have none, and none of the columns from ``enqueued`` on."""
+ON_FAILURE = {ON_FAILURE_WAIT: "wait", ON_FAILURE_FAIL: "fail", ON_FAILURE_IGNORE: "ignore"}
+_CALLS = (b"\x94", b"\x95")
+_HISTORY = struct.Struct(">QQQQQQBB")
+_ONE_CLAIM = _HISTORY.size
 _NO_ATTEMPTS = ("released", "snoozed")
+DAY_MS = 86_400_000
 _CLAIM_BYTES = 100
 _TASK_BYTES = 500
 
 
-def row_of(task: Task) -> Row:
-    """The row, in the order of ``COLUMNS``."""
+def row_of(task: Task, body: Body | None = None, cluster: str = "", digest: int = 0) -> Row:
+    """The row, in the order of ``COLUMNS``; timestamps are milliseconds here. Of the body is what a task does not
+    show."""
     logs = [(claim.token, seq, entry) for claim in task.claims for seq, entry in enumerate(claim.log)]
     result_type, content = parted(task.result)
     result = None if result_type is None else content
@@ -69,7 +97,76 @@ def row_of(task: Task) -> Row:
             task.completed_token, task.cancelled_ms, task.not_before_ms, task.expires_ms, task.due_ms,
             attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq, result_type,
             _checkpoint_row(task.checkpoint),
-            packed(task.outputs, with_files=True).decode() if task.outputs else None)
+            packed(task.outputs, with_files=True).decode() if task.outputs else None, task.enqueued_ms,
+            ended_ms(task), *_options_of(body), *_call_of(task.payload), cluster, SCHEMA_VERSION, f"{digest:016x}")
+
+
+def row_of_record(record: Record, cluster: str, digest: int, now_ms: int) -> Row:
+    """The same of a task's records. Most tasks were completed by their only claim, which noted nothing: their rows
+    are made without the task. Raises ``ValueError`` when a record is damaged."""
+    task_id, raw, history, entries = record
+    header = header_of(raw)
+    if (len(entries) > 1 or len(history) < _ONE_CLAIM or len(history) != _ONE_CLAIM + history[_ONE_CLAIM - 1]
+            or header.prelude):
+        return _odd_row_of(record, cluster, digest, now_ms)
+    done_ms, done_token, _, token, start_ms, end_ms, kind, _ = _HISTORY.unpack_from(history)
+    if done_token != token or kind or token < FIRST_TOKEN or not done_ms or (
+            entries and tuple(entries[0][:2]) != (token, RESULT_SEQ)):
+        return _odd_row_of(record, cluster, digest, now_ms)
+    stored = entries[0][2] if entries else b""
+    result_type, content = parted(decode_result(stored)) if stored else (None, b"")
+    outputs = decode_outputs(stored) if stored else ()
+    at_ms, payload, retry = time_of(task_id), raw[2 + int.from_bytes(raw[:2], "big") :], header.retry
+    claim = (token, history[_ONE_CLAIM:].decode(), start_ms, end_ms, False, "completed", None, None)
+    return (to_text(task_id), check_name("queue", header.queue), day_of(at_ms), header.priority, "completed",
+            DEATHS[EXHAUSTED] if retry.max_attempts == 1 else "", at_ms, done_ms, 1, payload,
+            None if result_type is None else content, None, dict(header.headers), [claim], [], done_ms, token,
+            None, None, None, 0, attrs.astuple(retry), [], 2 + len(entries), result_type, None,
+            packed(outputs, with_files=True).decode() if outputs else None, at_ms, done_ms, None, None, None,
+            *_call_of(payload), cluster, SCHEMA_VERSION, f"{digest:016x}")
+
+
+def _odd_row_of(record: Record, cluster: str, digest: int, now_ms: int) -> Row:
+    task_id, raw, history, entries = record
+    seen = view(TaskId(task_id), raw, History.decode(history) if history else EMPTY_HISTORY,
+                [LogEntry(*entry) for entry in entries], now_ms)
+    if seen.result is not None:
+        seen = attrs.evolve(seen, result=decode_result(seen.result), outputs=decode_outputs(seen.result))
+    return row_of(seen, Body.decode(raw), cluster, digest)
+
+
+def _options_of(body: Body | None) -> Row:
+    if body is None:
+        return None, None, None
+    return body.key or None, body.unique or None, ON_FAILURE.get(body.header.policy)
+
+
+def _call_of(payload: bytes) -> tuple[str | None, str | None]:
+    """The function that a payload calls, and the arguments as JSON: a list, and behind it an object if some have
+    names. Neither of a payload that is no call; no arguments where they are no JSON."""
+    function = function_of(payload) if payload[:1] in _CALLS else None
+    if function is None:
+        return None, None
+    try:
+        call = decode_call(payload)
+        word, content = parted([call.args, call.kwargs] if call.kwargs else [call.args])
+    except (Refused, ValueError):
+        return function, None
+    return function, content.decode() if word == "json" else None
+
+
+class Rows:
+    """Makes rows of the records that an archiver is given, for a store. ``cluster`` stands in each."""
+
+    def __init__(self, store: Store, cluster: str, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._now_ms = now_ms
+
+    def write(self, batch: str, given: Sequence[tuple[Record, int]]) -> None:
+        """Write rows; returns when they are durable. ``Refused`` when they cannot be written."""
+        cluster, now_ms = self._cluster, self._now_ms()
+        self._store.write(batch, [row_of_record(record, cluster, digest, now_ms) for record, digest in given])
 
 
 def task_of(row: Mapping[str, Any]) -> Task:
@@ -95,7 +192,12 @@ def _made_ms(row: Mapping[str, Any]) -> int:
 
 def day_of(at_ms: int) -> str:
     """``2026-11-22``, in UTC."""
-    return datetime.fromtimestamp(at_ms // 1000, UTC).date().isoformat()
+    return _day(at_ms // DAY_MS)
+
+
+@lru_cache(maxsize=1_024)
+def _day(number: int) -> str:
+    return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
 
 
 def day_of_id(task_id: bytes) -> str:
@@ -104,13 +206,20 @@ def day_of_id(task_id: bytes) -> str:
 
 
 def ended_ms(task: Task) -> int | None:
-    """When it was completed or cancelled. When one died is not noted: here it is when it expired, or when its last
-    lease ended; None when it never had one."""
+    """When it was completed or cancelled, or failed for the last time. When one died of something else is not
+    noted: here it is when it expired, or when its last lease ended; None when it never had one."""
     if task.completed_ms is not None or task.cancelled_ms is not None:
         return task.cancelled_ms if task.completed_ms is None else task.completed_ms
     if task.death == "expired":
         return task.expires_ms
-    return max((claim.end_ms for claim in task.claims), default=None)
+    return max(map(_over_ms, task.claims), default=None)
+
+
+def _over_ms(claim: ClaimView) -> int:
+    """A claim that failed did so before its pause was over, and before its lease was."""
+    if claim.outcome == "failed" and claim.until_ms:
+        return min(claim.end_ms, claim.until_ms)
+    return claim.end_ms
 
 
 def attempts_of(task: Task) -> int:
@@ -118,12 +227,16 @@ def attempts_of(task: Task) -> int:
     return sum(claim.outcome not in _NO_ATTEMPTS for claim in task.claims)
 
 
-def size_of(task: Task) -> int:
-    """About how many bytes a task takes."""
-    noted = sum(len(entry) + _CLAIM_BYTES for claim in task.claims for entry in claim.log)
-    outcomes = len(parted(task.result)[1]) + sum(len(claim.error or b"") for claim in task.claims)
-    noted += 0 if task.checkpoint is None else len(task.checkpoint.data)
-    return _TASK_BYTES + len(task.payload) + noted + outcomes + _CLAIM_BYTES * len(task.claims)
+def size_of(row: Row) -> int:
+    """About how many bytes a row takes."""
+    logs = sum(len(entry) + _CLAIM_BYTES for _, _, entry in row[_LOGS])
+    return (_TASK_BYTES + len(row[_PAYLOAD]) + len(row[_RESULT] or b"") + logs
+            + sum(len(claim[-1] or b"") + _CLAIM_BYTES for claim in row[_CLAIMS]))
+
+
+def size_of_record(record: Record) -> int:
+    """About how many bytes a task takes, by its records."""
+    return _TASK_BYTES + len(record[1]) + len(record[2]) + sum(len(entry[2]) + _CLAIM_BYTES for entry in record[3])
 
 
 def batch_name(now_ms: int, nonce: int) -> str:

@@ -13,19 +13,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from skuld_py.archive.places import LocalPlace, RemotePlace
-from skuld_py.archive.rows import PARTITIONED_BY, SCHEMA, row_of, size_of
+from skuld_py.archive.rows import COLUMNS, PARTITIONED_BY, SCHEMA, Row, size_of
 from skuld_py.archive.spark_errors import FAILURES, MEMORY, said
 from skuld_py.errors import Refused
-from skuld_py.model.task import Task
 from skuld_py.worker.spark_session import SparkRuntime
 
 SLOTS = 2
 PART_BYTES = 32 << 20
+_TIMES = [index for index, kind in enumerate(COLUMNS.values()) if kind == "timestamp"]
 CONF = {
     # A task of an archive may be large; Spark's own limit is 128 MiB.
     "spark.rpc.message.maxSize": "1024",
@@ -56,13 +57,13 @@ class SparkStore:
         self._runtime = runtime
         self._place = place
 
-    def write(self, batch: str, tasks: Sequence[Task]) -> None:
+    def write(self, batch: str, rows: Sequence[Row]) -> None:
         """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there, or,
         elsewhere than on a local disk, in part."""
         session = self._runtime.start()
         where = self._place.begin(batch)
         try:
-            for part in parts(tasks, PART_BYTES):
+            for part in parts(rows, PART_BYTES):
                 _write(session, where, part)
             self._place.finish(batch)
         except FAILURES as error:
@@ -74,21 +75,26 @@ class SparkStore:
                           " deleted") from None
 
 
-def parts(tasks: Sequence[Task], most: int) -> Iterator[list[Task]]:
-    """Together no more than ``most`` bytes each, but for a task that is larger by itself."""
-    part: list[Task] = []
+def parts(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
+    """Together no more than ``most`` bytes each, but for a row that is larger by itself."""
+    part: list[Row] = []
     size = 0
-    for task in tasks:
-        own = size_of(task)
+    for row in rows:
+        own = size_of(row)
         if part and size + own > most:
             yield part
             part, size = [], 0
-        part.append(task)
+        part.append(row)
         size += own
     if part:
         yield part
 
 
-def _write(session: SparkSession, where: str, tasks: Sequence[Task]) -> None:
-    frame = session.createDataFrame([row_of(task) for task in tasks], SCHEMA).coalesce(1)
+def _write(session: SparkSession, where: str, rows: Sequence[Row]) -> None:
+    frame = session.createDataFrame([_timed(row) for row in rows], SCHEMA).coalesce(1)
     frame.write.mode("append").option("compression", "zstd").partitionBy(*PARTITIONED_BY).parquet(where)
+
+
+def _timed(row: Row) -> Row:
+    return tuple(datetime.fromtimestamp(value / 1000, UTC) if index in _TIMES and value is not None else value
+                 for index, value in enumerate(row))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from skuld_py.archive.archiver import Archiver, Report
 
 MASTER = "local[2]"
+LEFT = 1
+"""Exit code of a run that could not archive all that had ended long enough ago when it began."""
 
 
 @click.command()
@@ -42,7 +44,11 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     """Write tasks that ended longer ago than the nodes' --retention to Parquet files below ROOT, with claims, logs
     and results, and then have them deleted. Nothing is deleted that is not written.
 
+    Once it writes all that had ended long enough ago when it began, names what it could not and why, and then
+    ends with 1 instead of 0.
+
     The nodes must run with --archive. ROOT is a directory, or what else Spark can write to, as s3a://bucket/path.
+    To a directory it writes by itself, without Spark, where pyarrow is installed (skuld-py[datasource]).
     Below it are directories batch=B/queue=Q/day=D; 'skuld history' reads them, and so does any Spark. What was
     written when this was interrupted, and not yet deleted, is written again by the next run; 'skuld history' takes
     one row for each task.
@@ -54,60 +60,93 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
       skuld archive s3a://bucket/skuld --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2 --wait 5m
     """
     from skuld_py.archive.places import place_of
+    from skuld_py.cli.failures import INTERRUPTED
     from skuld_py.cli.stopping import until_stopped
-    from skuld_py.extras import require
 
-    require("spark", who="skuld archive")
     place = place_of(root)
-    has_ended = False
+    said: list[bool] = []
     with until_stopped(), ExitStack() as stack:
         stack.enter_context(place.held())
-        client = stack.enter_context(connected(nodes, timeout_s))
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skuld-archive-")))
-        archiver = _archiver(stack, client, place, scratch, conf, as_json)
-        _run(archiver, wait_s, every_s, as_json)
-        has_ended = True
-    if not has_ended and every_s is None:
-        from skuld_py.cli.failures import INTERRUPTED
-
+        archiver = _archiver(stack, nodes, timeout_s, place, conf, as_json)
+        said.append(_run(archiver, wait_s, every_s, as_json))
+    if not said and every_s is None:
         click.echo("interrupted; what is not deleted is offered again", err=True)
         ctx.exit(INTERRUPTED)
+    if False in said:
+        ctx.exit(LEFT)
 
 
-def _archiver(stack: ExitStack, client: Any, place: Any, scratch: Path, conf: dict[str, str], as_json: bool
+def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, conf: dict[str, str], as_json: bool
               ) -> Archiver:
     from skuld_py.archive.archiver import Archiver
-    from skuld_py.archive.rows import batch_name
-    from skuld_py.archive.spark_store import SparkStore, spark
-    from skuld_py.cli.showing import now_ms, print_event
+    from skuld_py.archive.rows import Rows, batch_name
+    from skuld_py.archive.source import one_beside, source_of
+    from skuld_py.cli.options import addresses_of
+    from skuld_py.cli.showing import now_ms
 
-    def say_batch(report: Report) -> None:
-        print_event(as_json, f"{many(report.written, 'row')} written, {many(report.deleted, 'task')} deleted",
-                    event="batch", rows=report.written, deleted=report.deleted, batches=report.batches)
-
-    partitions = len(client.status().partitions)
-    store = SparkStore(stack.enter_context(spark(scratch, conf)), place)
+    with connected(nodes, timeout_s) as client:
+        partitions, cluster = len(client.status().partitions), client.greeting().cluster
+    source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
+    sink = Rows(_store(stack, place, conf), cluster, now_ms)
     nonce = secrets.randbits(32)
-    return Archiver(client, store, partitions, name_batch=lambda: batch_name(now_ms(), nonce),
-                    clock=monotonic, pause=sleep, on_batch=say_batch)
+    return Archiver(source, sink, partitions, name_batch=lambda: batch_name(now_ms(), nonce), clock=monotonic,
+                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=_Progress(as_json))
 
 
-def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool) -> None:
-    """Once, or again and again; then only the first run may fail."""
+def _store(stack: ExitStack, place: Any, conf: dict[str, str]) -> Any:
+    """This process writes to its own disks, where pyarrow is there; else Spark does."""
+    from importlib.util import find_spec
+
+    from skuld_py.archive.places import LocalPlace
+    from skuld_py.extras import require
+
+    if isinstance(place, LocalPlace) and find_spec("pyarrow") is not None:
+        from skuld_py.archive.arrow_store import ArrowStore
+
+        return ArrowStore(place)
+    require("spark", who="skuld archive")
+    from skuld_py.archive.spark_store import SparkStore, spark
+
+    scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skuld-archive-")))
+    return SparkStore(stack.enter_context(spark(scratch, conf)), place)
+
+
+class _Progress:
+    """Says after each batch how far it is, how fast it went since the last, and what is still there."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._last = monotonic(), 0
+
+    def __call__(self, report: Report) -> None:
+        from skuld_py.cli.showing import print_event
+
+        at_s, deleted = self._last
+        self._last = monotonic(), report.deleted
+        rate = max(0, report.deleted - deleted) / max(1e-3, self._last[0] - at_s)
+        words = (f"{many(report.written, 'row')} written, {many(report.deleted, 'task')} deleted, {rate:,.0f} a"
+                 f" second; {report.ended:,} that ended on the nodes")
+        print_event(self._as_json, words, event="batch", rows=report.written, deleted=report.deleted,
+                    batches=report.batches, rate=round(rate), ended=report.ended)
+
+
+def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool) -> bool:
+    """Once, or again and again; then only the first run may fail. Whether all is archived."""
     from skuld_py.cli.showing import print_event
     from skuld_py.errors import SkuldError
 
     is_first = True
     while True:
         try:
-            _say_report(archiver.run(wait_s), as_json)
+            report = archiver.run(wait_s)
+            _say_report(report, as_json)
         except SkuldError as error:
             if is_first or every_s is None:
                 raise
             print_event(as_json, f"this run failed: {error}", event="failed", code=error.code,
                         message=error.message)
         if every_s is None:
-            return
+            return report.is_done
         is_first = False
         sleep(every_s)
 

@@ -10,17 +10,24 @@ tasks: what was written already may be written once more, and is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 
 import attrs
 
 from skuld_py.client.asking import Work, ask, verb
 from skuld_py.client.reading import task_of
 from skuld_py.errors import Refused
+from skuld_py.model import columns
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
 from skuld_py.model.fields import U63_MAX
+from skuld_py.model.history import decode_history
+from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.model.task import ClaimView, Task
+
+Record = tuple[bytes, bytes, bytes, Sequence[tuple[int, int, bytes]]]
+"""Of a task its id, its body, its history, and its entries by token and seq."""
 
 
 @attrs.frozen
@@ -29,6 +36,11 @@ class Page:
 
     Without tasks: ``is_under_way`` says that some may be on offer soon, ``awaited`` names the nodes that
     collection of this partition cannot do without. The rest is the cluster's: what exactly is deleted.
+
+    Of an archiver, instead of tasks, ``records``: one for each id, None where nothing is to be shown. ``number``:
+    of the pages of an epoch it rises; 0 of a node of an earlier release, which offers one page at a time.
+    ``due_ms``: what had ended by then may go by now, by the leader's clock and its ``--retention``; ``upto_ms``:
+    what could go by then is gone; ``ended``: how many of the partition's tasks have ended, young ones included.
     """
 
     partition: int
@@ -38,6 +50,11 @@ class Page:
     epoch: int = 0
     ids: bytes = attrs.field(default=b"", repr=False)
     digests: bytes = attrs.field(default=b"", repr=False)
+    number: int = 0
+    due_ms: int = 0
+    upto_ms: int = 0
+    ended: int = 0
+    records: Sequence[Record | None] = attrs.field(default=(), repr=False)
 
 
 class Archiving:
@@ -49,8 +66,7 @@ class Archiving:
     def collectable(self, partition: int) -> Work[Page]:
         """The page of a partition that is old enough to be deleted and waits to be archived. Refused as
         ``no_archive`` where nodes delete without an archive, or nothing at all."""
-        if type(partition) is not int or not 0 <= partition <= U63_MAX:
-            raise Refused("bad_partition", f"partition: {str(partition)[:40]} is no number of a partition")
+        _check(partition)
         answer = (yield from ask(m.Offered, m.Offer(0, partition))).message
         if not answer.ids:
             return Page(partition, (), answer.is_under_way, answer.awaited)
@@ -60,6 +76,22 @@ class Archiving:
                 task = task_of(row, self._wall_ms())
                 tasks.append((yield from self._with_whole_logs(task)) if row.id in cut else task)
         return Page(partition, tuple(tasks), True, (), answer.epoch, answer.ids, answer.digests)
+
+    @verb
+    def offered(self, partition: int, *, epoch: int = 0, after: int = 0, wanted_ms: int = 0) -> Work[Page]:
+        """As ``collectable``, for archivers: a page as records, the one behind the page ``after`` of an epoch.
+        With ``wanted_ms`` the leader does not wait before it collects up to that time. A node of a release before
+        protocol 3 gives the first page again, without a number."""
+        _check(partition)
+        question = m.Offer(0, partition, in_columns=True, epoch=epoch, after=after, wanted_ms=wanted_ms)
+        answer = (yield from ask(m.Offered, question)).message
+        records = _records(answer) if answer.ids else []
+        cut = task_ids.split(answer.cut)
+        for index, record in enumerate(records if cut else ()):
+            if record is not None and record[0] in cut:
+                records[index] = yield from self._with_all_entries(record)
+        return Page(partition, (), answer.is_under_way, answer.awaited, answer.epoch, answer.ids, answer.digests,
+                    answer.number, answer.due_ms, answer.upto_ms, answer.ended, records)
 
     @verb
     def archived(self, page: Page) -> Work[int]:
@@ -73,12 +105,51 @@ class Archiving:
     def _with_whole_logs(self, task: Task) -> Work[Task]:
         claims: list[ClaimView] = []
         for claim in task.claims:
-            log = list(claim.log)
-            while True:
-                question = m.ReadLog(0, task.id, claim.token, len(log), m.PAGE_ENTRIES_MAX, 0)
-                entries = (yield from ask(m.Logged, question)).message.entries.unpack()
-                if not entries:
-                    break
-                log += entries
-            claims.append(attrs.evolve(claim, log=tuple(log)))
+            log = yield from self._log_of(task.id, claim.token, len(claim.log))
+            claims.append(attrs.evolve(claim, log=(*claim.log, *log)))
         return attrs.evolve(task, claims=tuple(claims))
+
+    def _with_all_entries(self, record: Record) -> Work[Record]:
+        task_id, _, history, entries = record
+        kept = [entry for entry in entries if entry[0] < FIRST_TOKEN or entry[1] >= LOG_SEQS]
+        for token in decode_history(history or None).claims.entries:
+            kept += [(token, seq, data) for seq, data in enumerate((yield from self._log_of(task_id, token, 0)))]
+        return (*record[:3], kept)
+
+    def _log_of(self, task_id: bytes, token: int, start: int) -> Work[list[bytes]]:
+        """All entries of a claim, from number ``start`` on."""
+        log: list[bytes] = []
+        while True:
+            question = m.ReadLog(0, task_id, token, start + len(log), m.PAGE_ENTRIES_MAX, 0)
+            entries = (yield from ask(m.Logged, question)).message.entries.unpack()
+            if not entries:
+                return log
+            log += entries
+
+
+def _check(partition: int) -> None:
+    if type(partition) is not int or not 0 <= partition <= U63_MAX:
+        raise Refused("bad_partition", f"partition: {str(partition)[:40]} is no number of a partition")
+
+
+def _records(answer: m.Offered) -> list[Record | None]:
+    """One for each id. Raises ``Malformed`` when columns do not fit."""
+    ids = task_ids.split(answer.ids)
+    if not len(answer.bodies):
+        rows = {row.id: _record(row) for row in answer.tasks if len(row.body)}
+        return [rows.get(task_id) for task_id in ids]
+    bodies, histories = answer.bodies.unpack("bodies"), answer.histories.unpack("histories")
+    entries: Sequence[Sequence[tuple[int, int, bytes]]] = [()] * len(ids)
+    if answer.counts:
+        each = list(zip(columns.unpack_u64(answer.tokens), columns.unpack_u64(answer.seqs),
+                        answer.entries.unpack("entries"), strict=True))
+        ends = [0, *accumulate(columns.unpack_u64(answer.counts))]
+        entries = [each[start:end] for start, end in pairwise(ends)]
+    found: list[Record | None] = list(zip(ids, bodies, histories, entries, strict=True))
+    return found if b"" not in bodies else [record if body else None
+                                            for record, body in zip(found, bodies, strict=True)]
+
+
+def _record(row: m.TaskRow) -> Record:
+    numbers = columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs)
+    return row.id, row.body.unpack()[0], row.history, [*zip(*numbers, row.entries.unpack(), strict=True)]

@@ -59,6 +59,18 @@ class MemoryStore:
         found = self.get_many(table, keys)
         return found, digests_of(found.keys(), found.values())
 
+    def get_run(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
+        """The same as ``get_digested``."""
+        return self.get_digested(table, keys)
+
+    def keys(self, table: str, start: bytes, stop: bytes, limit: int) -> list[bytes]:
+        """Up to ``limit`` keys with ``start <= key < stop``, in order."""
+        return list(islice(self.tables[table].irange(start, stop, (True, False)), limit))
+
+    def drop_run(self, table: str, keys: Sequence[bytes]) -> None:
+        """Stage deletes."""
+        self.pop_many(table, keys)
+
     def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:
         """Stage writes; gives the digest of each."""
         data, undo = self.tables[table], self.undo[table]

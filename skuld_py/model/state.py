@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from skuld_py.model.body import Body
-from skuld_py.model.history import EXPIRED, History
+from skuld_py.model.history import EXPIRED, FAILED, ClaimRecord, History
 
 
 class State(IntEnum):
@@ -70,15 +70,24 @@ def due_of(history: History, body: Body) -> int:
 
 def has_ended(history: History, body: Body | None, upto_ms: int) -> bool:
     """Whether a task was over by a time, for good unless it is revived. A task without a body by then gets none
-    any more, so it is over with its last lease."""
+    any more, so it is over with its last lease. A claim that failed was over before its lease was, and before the
+    pause that followed: a task whose last attempt failed early is not kept for the rest of its lease. A release
+    before 0.2 takes the lease, so while nodes of both run the task is kept as long."""
     done = history.completion.value
     if done is not None:
         return done[0] <= upto_ms
     if body is None:
         return history.horizon_ms <= upto_ms
-    if any(claim.end.value > upto_ms for claim in history.claims.entries.values()):
+    if any(_over_ms(claim) > upto_ms for claim in history.claims.entries.values()):
         return False
     if history.cancelled.value is not None:
         return history.cancelled.value[0] <= upto_ms
     reason = history.death(body.header.retry.max_attempts, upto_ms)
     return bool(reason) and (reason != EXPIRED or body.expires_ms <= upto_ms)
+
+
+def _over_ms(claim: ClaimRecord) -> int:
+    """No later than this a claim had ended: by its lease's end, or by its failure."""
+    if claim.kind == FAILED and claim.until_ms:
+        return min(claim.end.value, claim.until_ms)
+    return claim.end.value

@@ -53,6 +53,7 @@ _OF_THE_SURROUNDINGS = (lmdb.MapFullError, lmdb.ReadersFullError, lmdb.DiskError
 _FULL_BYTES = 1 << 20
 """A disk with less room than this was full when a write failed."""
 _SUM_BYTES = 8
+_STEP = 4
 _VALUE, _SUM = itemgetter(slice(None, -_SUM_BYTES)), itemgetter(slice(-_SUM_BYTES, None))
 
 
@@ -155,6 +156,38 @@ class LmdbStore:
         values, digests = _checked(table, keys, cast("list[bytes]", records))
         return dict(zip(keys, values, strict=True)), digests
 
+    def get_run(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
+        """As ``get_digested``, by one seek where the keys are all there is between the first and the last."""
+        records: list[bytes] = []
+        try:
+            cursor = self._cursor(table)
+            is_run = bool(keys) and cursor.set_key(keys[0]) and list(islice(
+                cursor.iternext(values=False), len(keys))) == keys
+            if is_run:
+                cursor.set_key(keys[0])
+                records = list(islice(cursor.iternext(keys=False), len(keys)))
+        except PROBLEMS as problem:
+            raise self._failed(problem) from problem
+        if not records:
+            return self.get_digested(table, keys)
+        values, digests = _checked(table, keys, records)
+        return dict(zip(keys, values, strict=True)), digests
+
+    def keys(self, table: str, start: bytes, stop: bytes, limit: int) -> list[bytes]:
+        """Up to ``limit`` keys with ``start <= key < stop``, in order; their records are not looked at. Read in
+        steps that grow: behind ``stop`` there may be millions."""
+        keys: list[bytes] = []
+        try:
+            cursor = self._cursor(table)
+            ahead, step = cursor.iternext(values=False) if cursor.set_range(start) else iter(()), _STEP
+            while len(keys) < limit and (found := list(islice(ahead, min(step, limit - len(keys))))):
+                keys, step = keys + found, 2 * step
+                if found[-1] >= stop:
+                    break
+        except PROBLEMS as problem:
+            raise self._failed(problem) from problem
+        return keys if not keys or keys[-1] < stop else [key for key in keys if start <= key < stop]
+
     def put_many(self, table: str, rows: Sequence[Row]) -> list[bytes]:
         """Stage writes; gives the digest of each."""
         if not rows:
@@ -181,6 +214,16 @@ class LmdbStore:
             return [None if record is None else _checked(table, [key], [record])[0][0]
                     for key, record in zip(keys, records, strict=True)]
         return [*_checked(table, keys, cast("list[bytes]", records))[0]]
+
+    def drop_run(self, table: str, keys: Sequence[bytes]) -> None:
+        """Stage deletes of keys that are there; one seek for those that lie one behind the other."""
+        try:
+            cursor = self._cursor(table)
+            for key in keys:
+                if cursor.key() == key or cursor.set_key(key):
+                    cursor.delete()
+        except PROBLEMS as problem:
+            raise self._failed(problem) from problem
 
     def is_any_between(self, table: str, low: bytes, high: bytes) -> bool:
         """Whether a key exists in ``low <= key <= high``, by one seek."""

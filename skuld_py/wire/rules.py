@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from skuld_py.config import LEASE_MS_MAX
 from skuld_py.model.body import Header
 from skuld_py.model.checkpoint import BYTES_MAX, SLOT, Checkpoint
-from skuld_py.model.columns import Column, unpack_u64
+from skuld_py.model.columns import Column, pack, unpack_u64
 from skuld_py.model.fields import PROOF_BYTES, U32_MAX
 from skuld_py.model.history import check_history, epoch_of
 from skuld_py.model.ids import ID_BYTES
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         LeaderRow,
         Listed,
         Note,
+        Offered,
         PushClaims,
         ReadLog,
         Renew,
@@ -98,6 +99,22 @@ def check_listed(page: Listed) -> None:
     _check_bodies(page.bodies, ".bodies")
     for index, history in enumerate(page.histories.unpack()):
         _check_history(history, f".histories[{index}]")
+
+
+def check_offered(page: Offered) -> None:
+    """In columns: a body, a history and a number of entries for each task, and as many entries as that makes.
+    Histories are parsed by who makes rows of them."""
+    _check_one_for_each(page.ids, page.bodies, ".bodies")
+    if len(page.histories) != len(page.bodies):
+        raise Fault(f"lists {len(page.histories)}, but bodies lists {len(page.bodies)}", ".histories")
+    _check_bodies(pack([body for body in page.bodies.unpack() if body]), ".bodies")
+    counts = unpack_u64(page.counts)
+    if counts and len(counts) != len(page.bodies):
+        raise Fault(f"lists {len(counts)}, but bodies lists {len(page.bodies)}", ".counts")
+    if not sum(counts) == len(page.entries) == len(page.tokens) // 8 == len(page.seqs) // 8:
+        raise Fault(f"add up to {sum(counts)}, but entries lists {len(page.entries)}", ".counts")
+    if page.seqs and max(unpack_u64(page.seqs)) > U32_MAX:
+        raise Fault(f"numbers entries beyond {U32_MAX}", ".seqs")
 
 
 def _check_bodies(bodies: Column, path: str) -> None:
@@ -297,6 +314,7 @@ RULES: dict[str, Rule] = {
     "Get": check_get,
     "Got": check_got,
     "Listed": check_listed,
+    "Offered": check_offered,
     "ReadLog": check_read_log,
     "TaskRow": check_task_row,
     "Note": check_note_rows,

@@ -10,11 +10,10 @@ import pytest
 from archive.ended import plain
 from archive.world import PARTITIONS, Stop, World, world
 from skuld_py.archive import archiver as archiving
-from skuld_py.archive.archiver import Archiver, Report
+from skuld_py.archive.archiver import Archiver, Given, Question, Report
 from skuld_py.client.archiving import Page
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model.ids import ID_BYTES
-from skuld_py.model.task import Task
 
 
 def archiver(over: World, **more: object) -> Archiver:
@@ -45,6 +44,7 @@ def test_pages_of_all_partitions_go_into_one_batch_and_are_confirmed_behind_it()
 
 def test_a_full_batch_is_written_before_the_next_page_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archiving, "BATCH_TASKS", 2)
+    monkeypatch.setattr(archiving, "AT_ONCE", 1)
     over = world(2, 2, 1)
 
     archiver(over).run(wait_s=0)
@@ -55,6 +55,7 @@ def test_a_full_batch_is_written_before_the_next_page_is_asked_for(monkeypatch: 
 
 def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archiving, "BATCH_BYTES", 1_000)
+    monkeypatch.setattr(archiving, "AT_ONCE", 1)
     over = World({0: [plain(0, payload=b"x" * 1_000)], 1: [plain(1)]})
 
     archiver(over).run(wait_s=0)
@@ -80,10 +81,10 @@ def refusing(over: World, *numbers: int) -> dict[bytes, str]:
     bad = [tasks[number].id for number in numbers]
     write = over.write
 
-    def picky(batch: str, tasks: Sequence[Task]) -> None:
-        if any(task.id in bad for task in tasks):
-            raise Refused("not_written", f"one of {len(tasks)} is out of bounds")
-        write(batch, tasks)
+    def picky(batch: str, given: Sequence[Given]) -> None:
+        if any(record[0] in bad for record, _ in given):
+            raise Refused("not_written", f"one of {len(given)} is out of bounds")
+        write(batch, given)
     over.write = picky  # type: ignore[method-assign]
     return dict.fromkeys(map(bytes, bad), "one of 1 is out of bounds")
 
@@ -106,8 +107,8 @@ def test_a_place_that_takes_nothing_ends_the_run_soon() -> None:
     over = world(200, 200, 200, size=200)
     asked: list[int] = []
 
-    def full(batch: str, tasks: Sequence[Task]) -> None:
-        asked.append(len(tasks))
+    def full(batch: str, given: Sequence[Given]) -> None:
+        asked.append(len(given))
         raise Refused("not_written", "the disk is full")
     over.write = full  # type: ignore[method-assign]
 
@@ -213,7 +214,7 @@ def test_patience_begins_anew_with_what_is_deleted() -> None:
 
 def test_a_page_that_is_not_on_offer_any_more_ends_with_patience() -> None:
     over = world(2)
-    over.archived = lambda page: 0  # type: ignore[method-assign]
+    over.discard = lambda page: 0  # type: ignore[method-assign]
 
     report = archiver(over).run(wait_s=5)
 
@@ -223,11 +224,12 @@ def test_a_page_that_is_not_on_offer_any_more_ends_with_patience() -> None:
 def test_tasks_of_which_nothing_can_be_shown_are_confirmed_without_a_row() -> None:
     """A completion may stand alone, where the task itself never arrived."""
     over = world(1)
-    bare = Page(0, (), True, (), 1, b"\1" * ID_BYTES, b"12345678")
+    bare = Page(0, (), True, (), 1, b"\1" * ID_BYTES, b"12345678", records=[None])
     pages = [bare]
-    over.collectable = lambda partition: pages.pop() if pages else Page(0, (), False)  # type: ignore[method-assign]
+    over.collectable = lambda asked: (  # type: ignore[method-assign]
+        pages.pop() if pages else Page(asked.partition, (), False))
     told: list[Page] = []
-    over.archived = lambda page: told.append(page) or 1  # type: ignore[method-assign, func-returns-value]
+    over.discard = lambda page: told.append(page) or 1  # type: ignore[method-assign, func-returns-value]
 
     report = archiver(over).run(wait_s=0)
 
@@ -243,3 +245,68 @@ def test_each_batch_is_told_of() -> None:
     archiver(over, on_batch=note).run(wait_s=0)
 
     assert told == [(3, 3), (5, 5)]
+
+
+# -- several pages on offer ------------------------------------------------------------------------------
+
+
+def test_several_pages_of_a_partition_go_into_one_batch_and_the_next_is_read_meanwhile(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    over = world(20, 0, 2, ahead=8)
+    read: list[int] = []
+    collectable = over.collectable
+    over.collectable = lambda asked: read.append(len(over.rows)) or collectable(asked)  # type: ignore
+
+    report = archiver(over).run(wait_s=0)
+
+    assert [count for verb, count in over.said if verb == "written"][:2] == [10, 8]
+    assert read.count(0) > 2 * archiving.PAGES_EACH, "the second batch is read before the first is written"
+    assert (report.written, report.deleted, report.waiting, len(over.deleted)) == (22, 22, {}, 22)
+
+
+def test_a_page_that_did_not_go_is_read_again_and_not_written_again() -> None:
+    over = world(9, 3, ahead=8)
+    over.failing["archived"] = [Uncertain("timeout", "no answer")] * 2
+
+    report = archiver(over).run(wait_s=10)
+
+    assert (report.written, report.deleted, report.waiting, len(over.rows)) == (12, 12, {}, 12)
+
+
+@pytest.mark.parametrize(("upto_ms", "is_done"), [(99, False), (102, True), (500, True)])
+def test_a_run_is_done_when_all_is_gone_that_had_ended_when_it_began(upto_ms: int, is_done: bool) -> None:
+    """Though no slice is under way: it ended before what was old enough, and the next one is to begin."""
+    over, asked = world(), list[Question]()
+
+    def collectable(question: Question) -> Page:
+        asked.append(question)
+        return Page(question.partition, (), False, due_ms=100 + len(asked), upto_ms=upto_ms + 1)
+    over.collectable = collectable  # type: ignore[method-assign]
+
+    report = archiver(over).run(wait_s=3)
+
+    assert report.is_done is is_done
+    assert report.waiting == ({} if is_done else dict.fromkeys(range(PARTITIONS), ()))
+    assert {question.wanted_ms for question in asked[PARTITIONS:]} == (set() if is_done else {101, 102, 103})
+
+
+def test_what_cannot_be_written_is_no_end_of_the_rest_and_the_run_says_so() -> None:
+    over = world(8, 8, ahead=2)
+    refused = refusing(over, 0)
+
+    report = archiver(over).run(wait_s=10)
+
+    assert report.refused == refused and not report.is_done and report.waiting == {}
+    assert over.now_s == 0 and over.tasks[1] == []
+    assert report.deleted == 14 and len(over.tasks[0]) == 2
+
+
+def test_no_partition_is_left_behind_when_batches_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "BATCH_TASKS", 2)
+    monkeypatch.setattr(archiving, "AT_ONCE", 1)
+    over = world(20, 20, 20, ahead=8)
+
+    archiver(over).run(wait_s=0)
+
+    first = [each for verb, each in over.said if verb == "archived"][:6]
+    assert sorted(first) == [0, 0, 1, 1, 2, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from skuld_py.archive import places
 from skuld_py.archive.places import LocalPlace, RemotePlace, check_archive, local_path, place_of
+from skuld_py.embedded import process
 from skuld_py.errors import Refused
 
 
@@ -62,6 +64,17 @@ def test_one_archiver_at_a_time_and_what_it_left_unfinished_is_wiped(tmp_path: P
 
     with place.held():
         assert not list((tmp_path / places.WRITING).glob("batch=*"))
+
+
+def test_a_root_that_cannot_be_written_to_is_said_in_one_line(tmp_path: Path,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    def held(directory: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(directory))
+    monkeypatch.setattr(process, "held", held)
+
+    with pytest.raises(Refused, match="cannot be written to: Read-only file system; name another one"), \
+            LocalPlace(tmp_path).held():
+        pass
 
 
 @pytest.mark.parametrize(("root", "path"), [

@@ -8,20 +8,34 @@ from datetime import UTC, date, datetime
 import attrs
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from archive.ended import DAY_MS, NAMES, NOON_MS, plain, tasks
 from skuld_py.archive.rows import (
     COLUMNS,
+    SCHEMA_VERSION,
     attempts_of,
     batch_name,
     day_of,
     ended_ms,
     row_of,
+    row_of_record,
     size_of,
     task_of,
 )
 from skuld_py.calls.outputs import OutputFile, Written
+from skuld_py.calls.payloads import call
+from skuld_py.calls.results import encode_result
+from skuld_py.client.archiving import Record
+from skuld_py.client.reading import task_of as client_task_of
 from skuld_py.errors import Refused
+from skuld_py.model import columns
+from skuld_py.model.body import Body, Header, Retry, encode_body
+from skuld_py.model.history import HISTORY_HEAD, encode_claim
+from skuld_py.model.ids import IdMint
+from skuld_py.model.messages import TaskRow
+from skuld_py.model.outcomes import FIRST_TOKEN, RESULT_SEQ
+from skuld_py.model.prelude import Prelude
 from skuld_py.model.task import Task
 
 
@@ -118,7 +132,7 @@ def test_the_size_of_a_task_counts_what_may_be_large() -> None:
 
     large = attrs.evolve(task, payload=b"z" * 4_000, result=b"r" * 8_000, claims=(claim,))
 
-    assert size_of(large) - size_of(task) > 14_500
+    assert size_of(row_of(large)) - size_of(row_of(task)) > 14_500
 
 
 def test_names_of_batches_sort_by_time() -> None:
@@ -127,3 +141,70 @@ def test_names_of_batches_sort_by_time() -> None:
     assert names == sorted(names) and len(set(names)) == len(names)
     assert batch_name(NOON_MS, 1) != batch_name(NOON_MS, 2)
     assert set("".join(names)) <= set("0123456789abcdefTZ.-")
+
+
+# -- of records ---------------------------------------------------------------------------------------------------
+
+HEADERS = st.builds(Header, st.sampled_from(["q", "007"]), st.integers(-3, 3),
+                    st.sampled_from([Retry(), Retry(1), Retry(3, 7)]), st.sampled_from([(), (("a", "b"),)]))
+STORED = st.sampled_from([b"", *(bytes(encode_result(value)) for value in (b"raw", "text", [1, {"a": None}]))])
+PAYLOADS = st.sampled_from([b"", b"raw", b"\x94 no call", call("shop:add", 2, b=3), call("f"),
+                            call("f", at=datetime(2026, 1, 1, tzinfo=UTC))])
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    """Mostly tasks that were completed by their only claim, and some of the others."""
+    header, kind = draw(HEADERS), draw(st.sampled_from(["done", "done", "done", "failed", "twice", "logged"]))
+    prelude = Prelude(key="k", unique="u", made_ms=9) if draw(st.booleans()) and kind != "done" else Prelude()
+    header = attrs.evolve(header, prelude=prelude.flags, window_ms=1_000 if prelude.unique else 0)
+    token = FIRST_TOKEN + draw(st.integers(0, 5))
+    claims = encode_claim(token, 10, 99, b"w", 3 if kind == "failed" else 0, 50 if kind == "failed" else 0)
+    claims += encode_claim(token + 9, 20, 80, b"v") if kind == "twice" else b""
+    done = (0, 0) if kind == "failed" else (50, token)
+    history = HISTORY_HEAD.pack(*done, 0 if kind == "failed" else 99) + claims
+    stored = draw(STORED)
+    entries = [(token, RESULT_SEQ, stored)] if stored else []
+    entries = [(token, 0, b"line"), (token, 1, b""), *entries] if kind == "logged" else entries
+    body = encode_body(header.encode(), prelude.encode() + draw(PAYLOADS))
+    return IdMint(3).mint(draw(st.integers(1, 1 << 41)), 1, 0)[0], body, history, entries
+
+
+@given(records())
+def test_a_row_made_without_the_task_is_that_of_the_task(record: Record) -> None:
+    task_id, body, history, entries = record
+    numbers = [columns.pack_u64([entry[at] for entry in entries]) for at in (0, 1)]  # type: ignore[misc]
+    seen = client_task_of(TaskRow(task_id, columns.pack([body]), history, *numbers,
+                                  columns.pack([entry[2] for entry in entries])), 1 << 42)
+
+    assert row_of_record(record, "c", 7, 1 << 42) == row_of(seen, Body.decode(body), "c", 7)
+
+
+def test_of_two_claims_a_row_has_both() -> None:
+    claims = encode_claim(FIRST_TOKEN, 10, 99, b"w") + encode_claim(FIRST_TOKEN + 9, 20, 80, b"v")
+    history = HISTORY_HEAD.pack(50, FIRST_TOKEN, 99) + claims
+    record = IdMint(3).mint(4_000, 1, 0)[0], encode_body(Header("q").encode(), b"x"), history, ()
+    row = dict(zip(COLUMNS, row_of_record(record, "c", 7, 1 << 42), strict=True))
+
+    assert [claim[1] for claim in row["claims"]] == ["w", "v"]
+
+
+def test_a_row_has_what_was_given_besides_the_payload() -> None:
+    prelude = Prelude(key="customer-42", unique="nightly", made_ms=5_000)
+    header = Header("q", prelude=prelude.flags, window_ms=1_000)
+    body = encode_body(header.encode(), prelude.encode() + call("shop:add", 2, b=3))
+    task_id = IdMint(3).mint(4_000, 1, 0)[0]
+    row = dict(zip(COLUMNS, row_of_record((task_id, body, b"", ()), "prod", 255, 1), strict=True))
+
+    assert (row["key"], row["unique_name"], row["cluster"]) == ("customer-42", "nightly", "prod")
+    assert (row["function"], row["arguments"]) == ("shop:add", '[[2],{"b":3}]')
+    assert row["schema_version"] == SCHEMA_VERSION
+    assert (row["enqueued"], row["ended"], row["digest"]) == (5_000, None, "00000000000000ff")
+
+
+def test_a_task_that_failed_ended_when_it_did_and_not_with_its_lease() -> None:
+    failed = attrs.evolve(plain(1, state="dead").claims[0], start_ms=10, end_ms=86_400_010, until_ms=19)
+    task = attrs.evolve(plain(1, state="dead"), claims=(failed,))
+
+    assert ended_ms(task) == 19
+    assert ended_ms(attrs.evolve(task, claims=(attrs.evolve(failed, outcome=""),))) == 86_400_010

@@ -22,7 +22,7 @@ from archive.ended import DAY_MS, NAMES, NOON_MS, plain
 from skuld_py.archive import spark_store
 from skuld_py.archive.filters import Filters
 from skuld_py.archive.places import LocalPlace, check_archive, uri_of
-from skuld_py.archive.rows import STORED_SCHEMA, day_of, task_of
+from skuld_py.archive.rows import STORED_SCHEMA, day_of, row_of, task_of
 from skuld_py.archive.spark_history import VIEW, History
 from skuld_py.archive.spark_store import SparkStore, parts, spark
 from skuld_py.cli.main import main
@@ -69,7 +69,7 @@ def root(runtime: SparkRuntime, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def store(runtime: SparkRuntime, root: Path, batch: str, tasks: list[Task]) -> None:
     place = LocalPlace(root)
     with place.held():
-        SparkStore(runtime, place).write(batch, tasks)
+        SparkStore(runtime, place).write(batch, [row_of(task) for task in tasks])
 
 
 def read(runtime: SparkRuntime, root: Path, filters: Filters = ALL, limit: int | None = None) -> list[Task]:
@@ -192,7 +192,7 @@ def test_what_cannot_be_written_is_told_and_not_there(runtime: SparkRuntime, tmp
     with place.held():
         (tmp_path / ".writing" / "batch=b1").write_bytes(b"in the way")
         with pytest.raises(Refused, match="could not write batch b1"):
-            SparkStore(runtime, place).write("b1", TASKS[:1])
+            SparkStore(runtime, place).write("b1", [row_of(TASKS[0])])
         (tmp_path / ".writing" / "batch=b1").unlink()
     assert list(tmp_path.glob("batch=*")) == []
 
@@ -200,8 +200,9 @@ def test_what_cannot_be_written_is_told_and_not_there(runtime: SparkRuntime, tmp
 def test_a_batch_that_is_too_large_for_one_part_goes_in_several() -> None:
     large = [plain(number, payload=b"x" * 1_000) for number in range(5)]
 
-    assert [len(part) for part in parts(large, 4_000)] == [2, 2, 1]
-    assert [len(part) for part in parts([plain(0), plain(1, payload=b"x" * 9_000), plain(2)], 4_000)] == [1, 1, 1]
+    assert [len(part) for part in parts([*map(row_of, large)], 4_000)] == [2, 2, 1]
+    mixed = [row_of(plain(number, payload=b"x" * size)) for number, size in enumerate((1, 9_000, 1))]
+    assert [len(part) for part in parts(mixed, 4_000)] == [1, 1, 1]
     assert list(parts([], 1)) == []
 
 
@@ -278,9 +279,9 @@ def test_a_jvm_that_ended_is_told_with_the_remedy_and_replaced_for_the_next_batc
     with place.held():
         monkeypatch.setattr(spark_store, "_write", die)
         with pytest.raises(Refused, match=r"spark\.driver\.memory") as refusal:
-            SparkStore(runtime, place).write("b1", TASKS[:1])
+            SparkStore(runtime, place).write("b1", [row_of(TASKS[0])])
         monkeypatch.setattr(spark_store, "_write", write)
-        SparkStore(runtime, place).write("b2", TASKS[:1])
+        SparkStore(runtime, place).write("b2", [row_of(TASKS[0])])
 
     assert refusal.value.code == "not_written"
     assert [path.name for path in tmp_path.glob("batch=*")] == ["batch=b2"]
@@ -296,4 +297,4 @@ def test_a_disk_that_takes_no_more_is_told(
     monkeypatch.setattr(place, "finish", fail)
 
     with place.held(), pytest.raises(Refused, match="No space left on device"):
-        SparkStore(runtime, place).write("b1", TASKS[:1])
+        SparkStore(runtime, place).write("b1", [row_of(TASKS[0])])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import SimpleNamespace
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import attrs
 
 from archive.ended import plain
-from skuld_py.client.archiving import Page
+from skuld_py.archive.archiver import Given, Question
+from skuld_py.client.archiving import Page, Record
+from skuld_py.errors import SkuldError
 from skuld_py.model.ids import split
 from skuld_py.model.task import Task
 
 PARTITIONS = 3
+T = TypeVar("T")
 
 
 class Stop(Exception):
@@ -32,25 +35,46 @@ class World:
     awaited: dict[int, tuple[str, ...]] = attrs.field(factory=dict)
     failing: dict[str, list[BaseException]] = attrs.field(factory=dict)
     """What the next calls of a verb raise."""
+    ahead: int = 0
+    """How many pages are on offer at a time; 0 of a release that knows one page, and no numbers."""
+    first: dict[int, int] = attrs.field(factory=dict)
     now_s: float = 0.0
     pauses: int = 0
 
-    def status(self) -> SimpleNamespace:
-        return SimpleNamespace(partitions=range(PARTITIONS))
+    @property
+    def known(self) -> dict[bytes, Task]:
+        """The tasks that are still there."""
+        return {bytes(task.id): task for tasks in self.tasks.values() for task in tasks}
 
-    def collectable(self, partition: int) -> Page:
+    def offered(self, questions: Sequence[Question]) -> list[Page | SkuldError]:
+        """What each partition offers."""
+        return [_tried(lambda question=question: self.collectable(question)) for question in questions]
+
+    def collectable(self, question: Question) -> Page:
+        """A node of this release numbers its pages and offers ``ahead`` of them; one of the release before gives
+        the first page again."""
         self._fail("collectable")
-        found = self.tasks.get(partition, [])[: self.size]
+        partition, is_new = question.partition, self.ahead > 0
+        first = max(question.after, self.first.get(partition, 0)) if is_new else 0
+        at = first - self.first.get(partition, 0) if is_new else 0
+        tasks = self.tasks.get(partition, []) if at < (self.ahead or 1) else []
+        found = tasks[at * self.size : (at + 1) * self.size]
+        due = {"due_ms": 100, "upto_ms": 0 if self.tasks.get(partition) else 100} if is_new else {}
         if partition in self.awaited or not found:
-            return Page(partition, (), False, self.awaited.get(partition, ()))
+            return Page(partition, (), False, self.awaited.get(partition, ()), **due)
         blob = b"".join(bytes(task.id) for task in found)
-        return Page(partition, tuple(found), True, (), 1, blob, b"".join(self.digest(task) for task in found))
+        return Page(partition, (), True, (), 1, blob, b"".join(self.digest(task) for task in found),
+                    first + 1 if is_new else 0, records=[record_of(task) for task in found], **due)
 
     def digest(self, task: Task) -> bytes:
         """Of all records of a task; eight bytes."""
         return (hash((bytes(task.id), task.seq)) & 0xFFFFFFFF).to_bytes(8, "big")
 
-    def archived(self, page: Page) -> int:
+    def archived(self, pages: Sequence[Page]) -> list[int | SkuldError]:
+        """Delete them; how many tasks of each."""
+        return [_tried(lambda page=page: self.discard(page)) for page in pages]
+
+    def discard(self, page: Page) -> int:
         self._fail("archived")
         gone = split(page.ids)
         durable = {bytes(task.id) for task in self.rows}
@@ -60,10 +84,12 @@ class World:
         count = len(self.tasks[page.partition]) - len(left)
         self.tasks[page.partition] = left
         self.deleted += gone
+        self.first[page.partition] = self.first.get(page.partition, 0) + 1
         return count
 
-    def write(self, batch: str, tasks: Sequence[Task]) -> None:
+    def write(self, batch: str, given: Sequence[Given]) -> None:
         self._fail("write")
+        tasks = [self.known[record[0]] for record, _ in given]
         self.rows += tasks
         self.batches.append(batch)
         self.said.append(("written", len(tasks)))
@@ -77,6 +103,18 @@ class World:
             raise self.failing[verb].pop(0)
 
 
-def world(*counts: int, size: int = 2) -> World:
+def record_of(task: Task) -> Record:
+    """Enough of its records for who looks at none."""
+    return bytes(task.id), task.payload, b"", ()
+
+
+def _tried(call: Callable[[], T]) -> T | SkuldError:
+    try:
+        return call()
+    except SkuldError as error:
+        return error
+
+
+def world(*counts: int, size: int = 2, ahead: int = 0) -> World:
     return World({partition: [plain(100 * partition + number) for number in range(count)]
-                  for partition, count in enumerate(counts)}, size)
+                  for partition, count in enumerate(counts)}, size, ahead=ahead)

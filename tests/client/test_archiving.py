@@ -97,3 +97,35 @@ def test_a_partition_is_a_number(partition: Any) -> None:
     with pytest.raises(Refused) as caught:
         Line(answer).collectable(partition)
     assert caught.value.code == "bad_partition"
+
+
+# -- as records -----------------------------------------------------------------------------------------------
+
+
+def in_columns(message: m.Message) -> m.Message:
+    """The same page of a node of this release."""
+    offered = answer(message)
+    if not isinstance(offered, m.Offered):
+        return offered
+    row = offered.tasks[0]
+    return attrs.evolve(offered, tasks=(), number=5, due_ms=70, upto_ms=60, ended=9,
+                        bodies=columns.pack([BODY, b""]), histories=columns.pack([HISTORY, b""]),
+                        counts=columns.pack_u64([len(row.entries), 1]), tokens=row.tokens + columns.pack_u64([1]),
+                        seqs=row.seqs + columns.pack_u64([0]),
+                        entries=columns.pack([*row.entries.unpack(), b""]))
+
+
+@pytest.mark.parametrize("node", [answer, in_columns], ids=["rows", "columns"])
+def test_a_page_of_records_is_whole_whichever_release_gives_it(node: Callable[[m.Message], m.Message]) -> None:
+    line = Line(node)
+    page = line.offered(7, epoch=3, after=4, wanted_ms=50)
+
+    record, nothing = page.records
+    assert nothing is None and record is not None
+    assert record[:3] == (TASK, BODY, HISTORY)
+    assert list(record[3]) == [(token, seq, data) for token in TOKENS for seq, data in enumerate(LINES[token])]
+    assert (page.ids, page.digests, page.epoch) == (TASK + OTHER, columns.pack_u64([5, 6]), 3)
+    assert (page.number, page.due_ms, page.upto_ms, page.ended) == (
+        (5, 70, 60, 9) if node is in_columns else (0, 0, 0, 0))
+    assert line.asked[0] == m.Offer(0, 7, True, 3, 4, 50)
+    assert line.archived(page) == 1

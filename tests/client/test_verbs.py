@@ -660,13 +660,15 @@ def the_cluster_describes_itself(client: Any, queue: str) -> None:
     assert [row.leader for row in described.partitions] == [described.node]
 
 
-@of("collectable", "archived")
+@of("collectable", "offered", "archived")
 def nothing_is_offered_to_an_archive_by_nodes_that_keep_everything(client: Any, queue: str) -> None:
     with pytest.raises(Refused, match="--retention") as refusal:
         client.collectable(0)
     assert refusal.value.code == "no_archive"
     with pytest.raises(Refused) as refusal:
         client.collectable(999)
+    with pytest.raises(Refused, match="--archive"):
+        client.offered(0)
     assert refusal.value.code == "bad_partition"
     assert client.archived(Page(0, (), False)) == 0
     with pytest.raises(Refused) as refusal:

@@ -12,7 +12,8 @@ from skuld_py.model.body import ON_FAILURE_WAIT, Body, Header, split_body
 from skuld_py.model.events import Received
 from skuld_py.model.state import State
 from skuld_py.node.retention.replica_side import delete, ebb
-from skuld_py.partition.copies.garbage import collect, remains_of
+from skuld_py.partition.copies.garbage import collect
+from skuld_py.partition.copies.remains import remains_of
 from skuld_py.partition.data.needs import Needs, make_needs, needed
 from skuld_py.partition.data.tables import prefix_of
 from skuld_py.partition.vnode import Role, Vnode
@@ -99,10 +100,10 @@ def test_what_one_replica_holds_otherwise_stays_on_all(machines: Machines) -> No
     under_way = {name: node._steward.slices._slices for name, node in machines.nodes.items()}
     assert any(under_way.values()) or left(machines) == [made] * 3
     leader = vnodes(machines)[leader_of(machines)]
-    rows = list(remains_of(leader.replica, made))
+    digests = columns.pack_u64(remains_of(leader.replica, made).digests)
     told = [delete(machines.nodes[name].view, vnode, m.Collect(
         1, 0, leader.epoch, leader.replica.watermark.sealed_ms, True, False, b"".join(made),
-        columns.pack_u64([row.digest for row in rows]))) for name, vnode in vnodes(machines).items()]
+        digests)) for name, vnode in vnodes(machines).items()]
 
     assert [columns.unpack_u64(answer.kept) for answer in told] == [
         (0,) if vnode.replica is other else () for vnode in vnodes(machines).values()]
@@ -177,7 +178,7 @@ def test_who_is_not_sealed_so_far_deletes_nothing(machines: Machines) -> None:
     made = enqueue(machines, 2)
     complete(machines, made)
     node = machines.nodes[follower_of(machines)]
-    digests = columns.pack_u64([row.digest for row in remains_of(node.view.vnodes[0].replica, made)])
+    digests = columns.pack_u64(remains_of(node.view.vnodes[0].replica, made).digests)
 
     question = m.Collect(1, 0, 99, machines.now_ms, False, False, b"".join(made), digests)
     answer = delete(node.view, node.view.vnodes[0], question)

@@ -189,3 +189,73 @@ def test_a_log_that_is_longer_than_a_read_is_named() -> None:
     machines.pass_time(KEEP_MS + 10_000)
 
     assert offered(machines).cut == made[1]
+
+
+# -- in columns --------------------------------------------------------------------------------------------
+
+
+def in_columns(machines: Machines, after: m.Offered | None = None, name: str = "",
+               wanted_ms: int = 0) -> m.Offered:
+    epoch, number = (after.epoch, after.number) if after else (0, 0)
+    answer = ask(machines, m.Offer(7, 0, True, epoch, number, wanted_ms), name)
+    assert isinstance(answer, m.Offered), answer
+    return answer
+
+
+def test_several_pages_are_on_offer_and_go_in_any_order(machines: Machines) -> None:
+    made = grow_old(machines, 8)
+    first = in_columns(machines, name=follower_of(machines))
+    second = in_columns(machines, first)
+    third = in_columns(machines, second)
+    none = in_columns(machines, third)
+
+    assert [ids.split(page.ids) for page in (first, second, third)] == [made[:3], made[3:6], made[6:]]
+    assert (none.ids, none.is_under_way, none.ended, none.upto_ms < none.due_ms) == (b"", True, 8, True)
+    assert discard(machines, second) == m.Discarded(8, True, 3)
+    assert left(machines) == [[*made[:3], *made[6:]]] * 3
+    assert discard(machines, third) == m.Discarded(8, True, 2)
+    assert discard(machines, second) == m.Discarded(8, True, 3), "who says it again is told the same"
+    again = in_columns(machines)
+    assert again == attrs.evolve(first, due_ms=again.due_ms, ended=3)
+    assert discard(machines, first) == m.Discarded(8, True, 3)
+    assert left(machines) == [[]] * 3
+
+
+def test_pages_in_columns_hold_what_rows_hold_and_other_archivers_get_rows(machines: Machines) -> None:
+    made = enqueue(machines, 2)
+    ask(machines, m.Append(2, 0, made[1], 1 << 32, 0, columns.pack([b"one", b"two"])))
+    complete(machines, made)
+    machines.pass_time(KEEP_MS + 10_000)
+    page, rows = in_columns(machines), offered(machines).tasks
+
+    assert page.tasks == () and [row.id for row in rows] == ids.split(page.ids) == made
+    assert page.bodies.unpack() == [row.body.unpack()[0] for row in rows]
+    assert page.histories.unpack() == [row.history for row in rows]
+    assert columns.unpack_u64(page.counts) == (0, 2) and page.entries.unpack() == [b"one", b"two"]
+    assert (page.tokens, page.seqs) == (rows[1].tokens, rows[1].seqs)
+    assert (offered(machines).number, offered(machines).due_ms) == (0, 0)
+
+
+def test_a_page_of_another_leader_is_no_page_of_this_one(machines: Machines) -> None:
+    grow_old(machines, 2)
+    page = in_columns(machines)
+    other = attrs.evolve(page, epoch=page.epoch + 1, number=page.number + 100)
+
+    assert in_columns(machines, other).ids == page.ids
+    assert in_columns(machines, page).ids == b""
+
+
+def test_who_waits_for_a_time_is_not_kept_waiting_by_the_pace_of_slices() -> None:
+    """A slice ends where it began to look; what has become old enough meanwhile is due, and the next begins."""
+    machines = started(attrs.evolve(ARCHIVED, slice_ms=100 * KEEP_MS))
+    made = grow_old(machines, 2)
+    goal_ms = in_columns(machines).due_ms
+    machines.pass_time(5_000)
+    assert in_columns(machines).ids == b"" and in_columns(machines).upto_ms < goal_ms
+
+    in_columns(machines, wanted_ms=goal_ms)
+    machines.pass_time(5_000)
+    page = in_columns(machines)
+    assert ids.split(page.ids) == made
+    discard(machines, page)
+    assert in_columns(machines).upto_ms >= goal_ms

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from crdt.test_laws import HISTORIES
 from partition.exchanging import HEADER, Line, content, indexes, replica
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.crdt import LatticeMap, Max, Min
 from skuld_py.errors import Corrupt
 from skuld_py.model.body import Body, Header, Retry, encode_body
@@ -27,9 +28,10 @@ from skuld_py.model.history import (
 from skuld_py.model.ids import IdMint
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.notes import SUB, TOLD, End, told_seq
-from skuld_py.model.prelude import Prelude
+from skuld_py.model.prelude import DEPS, Prelude
 from skuld_py.model.state import State, has_ended, state_of
-from skuld_py.partition.copies.garbage import collect, page_of, remains_of
+from skuld_py.partition.copies.garbage import collect, page_of
+from skuld_py.partition.copies.remains import remains_of
 from skuld_py.partition.data.facts import Grant, Mark
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import watermark_key
@@ -55,12 +57,15 @@ def expiring(expires_ms: int) -> Body:
     (History(cancelled=Min((40, 0)), claims=claim(60).claims), BODY, 60),
     (claim(70), BODY, 70),
     (claim(70, FAILED), BODY, 70),
+    (History(claims=LatticeMap({TOKEN: ClaimRecord(1, Max(70), ending_of(FAILED, 30), "w")})), BODY, 30),
+    (History(claims=LatticeMap({TOKEN: ClaimRecord(1, Max(70), ending_of(FAILED, 90), "w")})), BODY, 70),
     (History(died=death_of(0, EXPIRED)), expiring(80), 80),
     (History(died=death_of(0, EXHAUSTED)), BODY, 0),
     (claim(30), None, 30),
     (EMPTY_HISTORY, None, 0),
 ], ids=["completed", "completed in spite of a claim", "cancelled", "cancelled and held", "lapsed at last",
-        "failed at last", "expired", "dead", "claim without a task", "nothing"])
+        "failed at last", "failed early", "failed and rests", "expired", "dead", "claim without a task",
+        "nothing"])
 def test_since_when_a_task_has_ended(history: History, body: Body | None, since_ms: int) -> None:
     assert has_ended(history, body, since_ms)
     assert not since_ms or not has_ended(history, body, since_ms - 1)
@@ -111,6 +116,51 @@ def test_what_is_collected_leaves_nothing_behind() -> None:
     assert made.watermark.collected == 4
 
 
+def test_what_goes_in_one_leaves_as_little_behind_as_what_goes_singly() -> None:
+    """Tasks of several seconds, queues and kinds: plain ones, one that needs another, one of a key, dead ones."""
+    made = replica()
+    made.store_tasks(NOW_MS, HEADER, kept := IdMint(9).mint(NOW_MS + 5_000, 1, 0), [b"kept"])
+    left = content(made), [*made.tree.nodes.leaves]
+    ids: list[bytes] = []
+    for number in range(6):
+        at_ms = NOW_MS + 700 * number
+        header = Header(f"q{number % 2}", prelude=DEPS if number == 3 else 0, policy=1 if number == 3 else 0)
+        plain = IdMint(number + 1).mint(at_ms, 3, 0, is_laned=number == 5)
+        body = Prelude(deps=(ids[0],)).encode() if number == 3 else b""
+        key = Header("q5", prelude=Prelude(key="k").flags)
+        header, body = (key, Prelude(key="k").encode()) if number == 5 else (header, body)
+        made.store_tasks(at_ms, header.encode(), plain, [body + b"x"] * 3)
+        ids += plain
+        if number != 4:
+            made.finish(at_ms, plain, [TOKEN] * 3, at_ms)
+    made.mark(NOW_MS, [Mark(task_id, CANCELLED, NOW_MS) for task_id in ids[12:15]])
+
+    page, upto = page_of(made, b"", NOW_MS + 4_000, 100)
+    assert (page.ids, upto) == (sorted(ids), b"")
+    collect(made, page.ids)
+    made.filing.tally.settle()
+
+    assert (content(made), [*made.tree.nodes.leaves]) == left
+    assert content(made, ("need", "lane", "tell", "dep", "lease", "dead")) == [[]] * 6
+    assert len([*made.filing.tally.rows()]) == 1
+    assert made.watermark.collected == 18 and made.bodies(kept) != [None]
+
+
+@pytest.mark.parametrize("size", [10, 100_000, 2_000_000])
+def test_a_page_is_bounded_by_its_bytes_and_leaves_nothing_out(size: int) -> None:
+    made, ids = filled(30)
+    for number, task_id in enumerate(ids):
+        made.append(task_id, TOKEN, 2, [b"%d" % number * (size // 2)])
+
+    found, after, pages = list[bytes](), b"", list[int]()
+    while after or not pages:
+        page, after = page_of(made, after, NOW_MS, 20)
+        found += page.ids
+        pages.append(sum(page.sizes()) - page.sizes()[-1])
+    assert found == ids
+    assert max(pages) < DEFAULT_LIMITS.page_bytes
+
+
 def test_a_sealed_replica_takes_nothing_back_and_changes_what_it_has() -> None:
     made, ids = filled()
     collect(made, ids[:1])
@@ -125,9 +175,9 @@ def test_a_sealed_replica_takes_nothing_back_and_changes_what_it_has() -> None:
         grant = Grant([task_id], [b"q\0" + bytes(4)], TOKEN + 1, NOW_MS, NOW_MS + 1, "w")
         assert made.objections(grant) == [0]
 
-    gone, held, _ = remains_of(made, ids)
-    assert gone.is_nothing
-    assert len(held.tables[2]) == 4
+    remains = remains_of(made, ids)
+    assert remains.is_nothing(0)
+    assert not remains.is_nothing(1) and remains.logs[ids[1]].count == 4
     assert list(made.gone(ids)) == ids[:1]
     fresh = IdMint(3).mint(NOW_MS + 1, 1, 0)
     assert made.store_tasks(NOW_MS, HEADER, fresh, [b"new"]) == []
@@ -145,7 +195,7 @@ def test_a_page_ends_where_it_is_full_and_passes_over_what_has_not_ended() -> No
     found, after = [], b""
     while True:
         page, after = page_of(made, after, NOW_MS, 2)
-        found += [remains.id for remains in page]
+        found += page.ids
         if not after:
             break
         assert after in every
@@ -156,10 +206,10 @@ def test_a_page_ends_where_it_is_full_and_passes_over_what_has_not_ended() -> No
 def test_an_end_that_somebody_waits_for_is_told_before_the_task_goes() -> None:
     made, ids = filled()
     made.note(NOW_MS, SUB, 5, [ids[0]])
-    assert [remains.id for remains in page_of(made, b"", NOW_MS, 10)[0]] == ids[1:]
+    assert page_of(made, b"", NOW_MS, 10)[0].ids == ids[1:]
 
     made.note(NOW_MS, TOLD, told_seq(5, End.DONE, 0), [ids[0]])
-    assert [remains.id for remains in page_of(made, b"", NOW_MS, 10)[0]] == ids
+    assert page_of(made, b"", NOW_MS, 10)[0].ids == ids
 
 
 def test_who_waits_for_what_is_gone_leaves_no_trace() -> None:

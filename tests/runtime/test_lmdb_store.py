@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -55,6 +55,19 @@ def test_every_table_keeps_its_own_rows_over_a_restart(store: LmdbStore, tmp_pat
     again = reopened(store, tmp_path)
     assert [again.get(table, b"key") for table in TABLES] == [bytes([n]) * n for n in range(len(TABLES))]
     again.close()
+
+
+@pytest.mark.parametrize("wanted", [range(10), range(3, 7), (0, 2, 4), (9,), (5, 99), ()])
+def test_a_run_is_read_and_dropped_as_single_records_are(store: LmdbStore, wanted: Sequence[int]) -> None:
+    rows = [(b"%02d" % number, b"x" * number) for number in range(10)]
+    store.put_many("body", rows)
+    keys = [b"%02d" % number for number in wanted]
+
+    assert store.get_run("body", keys) == store.get_digested("body", keys)
+    assert store.keys("body", b"02", b"06", 3) == [b"02", b"03", b"04"]
+    assert store.keys("body", b"08", b"99", 9) == [b"08", b"09"] and store.keys("body", b"03", b"03", 9) == []
+    store.drop_run("body", keys)
+    assert store.scan("body", b"", b"z", 99) == [row for row in rows if row[0] not in keys]
 
 
 def test_a_batch_reads_its_own_writes(store: LmdbStore) -> None:

@@ -7,8 +7,12 @@ import attrs
 
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
+from skuld_py.model.columns import Column
 from skuld_py.model.messages.client import TaskRow
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
+
+PAGE_ENTRIES = 1 << 17
+"""Entries of a page in columns: a leader counts each as 64 bytes of the page."""
 
 
 @attrs.frozen
@@ -63,18 +67,29 @@ class Collected(Message):
 
 @attrs.frozen
 class Offer(Message):
-    """Ask for the page of a partition that waits to be archived; to a node, then to the leader."""
+    """Ask for a page of a partition that waits to be archived; to a node, then to the leader. ``in_columns``: the
+    answer may have all that came with protocol 3. ``epoch``, ``after``: of the page before the one that is wanted;
+    who knows no such fields gives the first page again. ``wanted_ms``: do not wait to collect up to this time."""
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
     request: int = fields.number()
     partition: int = fields.number(0, PARTITIONS_MAX - 1)
+    in_columns: bool = fields.truth(default=False, since=3)
+    epoch: int = fields.epoch(0, default=0, since=3)
+    after: int = fields.number(default=0, since=3)
+    wanted_ms: int = fields.moment(default=0, since=3)
 
 
 @attrs.frozen
 class Offered(Message):
     """A page: ids with digests, and their records. The logs of those ``cut`` are longer than what stands here.
-    Without ids: a page may follow (``is_under_way``), and collection waits for the nodes ``awaited``."""
+    Without ids: a page may follow (``is_under_way``), and collection waits for the nodes ``awaited``.
+
+    Only in columns, and then without ``tasks``: of each id its body and its history, empty where there is none;
+    ``counts``, unless there are no entries at all: how many of the entries are its own. ``number``: the page's;
+    those of an epoch rise. ``due_ms``: what had ended by then may go by now. ``upto_ms``: what could go by then is
+    gone. ``ended``: how many tasks of the partition have ended, young ones included."""
 
     columns = ("ids", "digests")
     request: int = fields.number()
@@ -85,6 +100,16 @@ class Offered(Message):
     digests: bytes = fields.u64s()
     cut: bytes = fields.ids()
     tasks: tuple[TaskRow, ...] = fields.rows(TaskRow)
+    number: int = fields.number(default=0, since=3)
+    due_ms: int = fields.moment(default=0, since=3)
+    upto_ms: int = fields.moment(default=0, since=3)
+    ended: int = fields.number(default=0, since=3)
+    bodies: Column = fields.strings(default=Column(), since=3)
+    histories: Column = fields.strings(default=Column(), since=3)
+    counts: bytes = fields.u64s(default=b"", since=3)
+    tokens: bytes = fields.tokens(PAGE_ENTRIES, default=b"", since=3)
+    seqs: bytes = fields.u64s(PAGE_ENTRIES, default=b"", since=3)
+    entries: Column = fields.strings(PAGE_ENTRIES, default=Column(), since=3)
 
 
 @attrs.frozen

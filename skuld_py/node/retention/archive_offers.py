@@ -1,10 +1,11 @@
 """Pages of tasks that an archiver must write before they are deleted: how they are offered and discarded, both
 sides.
 
-A leader that collects for an archive keeps one page of each partition on offer (``slices``). An archiver reads
-it, writes it where it is to stay, and says so; then all replicas delete exactly what was read, by its digests, and
-the next page comes. Whatever is interrupted, the page is offered again, whole or in other pages: what is deleted
-was archived at least once, and what is archived more than once is the same.
+A leader that collects for an archive keeps some pages of each partition on offer (``slices``). An archiver reads
+them, writes them where they are to stay, and says so, page by page; then all replicas delete exactly what was
+read, by its digests, and others come. It may read the next while it writes. Whatever is interrupted, a page is
+offered again, whole or in other pages: what is deleted was archived at least once, and what is archived more than
+once is the same.
 
 A node that is asked passes the question to the partition's leader, wherever that moves. Both questions may be
 repeated.
@@ -15,12 +16,17 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.errors import Refused
-from skuld_py.model import ids
+from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.state import State
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.retention.slices import Slices
-from skuld_py.partition.data.rows import read_rows
+from skuld_py.partition.data.rows import read_columns, read_rows
+from skuld_py.partition.vnode import Vnode
+
+RECOUNT_MS = 1_000
+ENDS = (State.COMPLETED, State.CANCELLED, State.DEAD)
 
 
 class PartitionQuestion(Operation):
@@ -74,19 +80,53 @@ class ArchiveOffers:
         self._view = operations.view
         self._outbox = operations.outbox
         self._slices = slices
+        self._counted: dict[int, tuple[int, int]] = {}
+        """How many tasks of a partition had ended, and when that was counted."""
 
     def on_offer(self, now_ms: int, peer: str, message: m.Offer) -> m.Message:
-        """The page on offer, as this copy has it: what all replicas agreed on does not change."""
+        """The page on offer, as this copy has it: what all replicas agreed on does not change. An archiver of a
+        release before protocol 3 is given the first one, as rows, until it is gone."""
         partition, slices = message.partition, self._slices
         problem = self._problem(partition)
         if problem is not None:
             return attrs.evolve(problem, request=message.request)
-        page, vnode = slices.offer(partition), self._view.vnodes[partition]
+        vnode = self._view.vnodes[partition]
+        if message.in_columns:
+            return self._in_columns(now_ms, vnode, message)
+        page = slices.offer(partition)
         if page is None:
             return m.Offered(message.request, vnode.epoch, slices.is_under_way(partition),
                              tuple(slices.awaited(partition)), b"", b"", b"", ())
         rows = tuple(read_rows(vnode.replica, ids.split(page.ids)))
         return m.Offered(message.request, vnode.epoch, True, (), page.ids, page.digests, page.cut, rows)
+
+    def _in_columns(self, now_ms: int, vnode: Vnode, message: m.Offer) -> m.Offered:
+        partition, slices = message.partition, self._slices
+        page = slices.offer(partition, message.after if message.epoch == vnode.epoch else 0)
+        if page is None:
+            slices.hasten(now_ms, partition, message.wanted_ms)
+        said = m.Offered(message.request, vnode.epoch, page is not None or slices.is_under_way(partition),
+                         () if page else tuple(slices.awaited(partition)), b"", b"", b"", (),
+                         due_ms=max(0, now_ms - self._view.retention.keep_ms), upto_ms=slices.collected_ms(vnode),
+                         ended=self._ended(now_ms, vnode))
+        if page is None:
+            return said
+        bodies, histories, entries = read_columns(vnode.replica, ids.split(page.ids))
+        counts = columns.pack_u64([*map(len, entries)]) if any(entries) else b""
+        each = [entry for found in entries for entry in found]
+        tokens = columns.pack_u64([entry[0] for entry in each])
+        seqs = columns.pack_u64([entry[1] for entry in each])
+        return attrs.evolve(said, number=page.number, ids=page.ids, digests=page.digests, cut=page.cut,
+                            bodies=columns.pack(bodies), histories=columns.pack(histories), counts=counts,
+                            tokens=tokens, seqs=seqs, entries=columns.pack([entry[2] for entry in each]))
+
+    def _ended(self, now_ms: int, vnode: Vnode) -> int:
+        """Counted anew once a second: there may be many queues."""
+        told_ms, count = self._counted.get(vnode.partition, (0, 0))
+        if now_ms >= told_ms + RECOUNT_MS:
+            count = sum(row[state] for _, row in vnode.replica.filing.tally.rows() for state in ENDS)
+            self._counted[vnode.partition] = now_ms, count
+        return count
 
     def on_discard(self, now_ms: int, peer: str, message: m.Discard) -> m.Message | None:
         """Have the page deleted; answers when it is."""

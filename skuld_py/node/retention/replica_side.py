@@ -15,7 +15,8 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.operation import Operations
-from skuld_py.partition.copies.garbage import collect, may_collect, remains_of
+from skuld_py.partition.copies.garbage import drop, ripe
+from skuld_py.partition.copies.remains import remains_of
 from skuld_py.partition.data.needs import needed
 from skuld_py.partition.vnode import Role, Vnode
 
@@ -65,19 +66,22 @@ def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
     if view.retention.archives and not request.is_archived:
         return m.Collected(request.request, False, b"")
     task_ids, digests = ids.split(request.ids), columns.unpack_u64(request.digests)
+    remains = remains_of(replica, task_ids)
+    same = [one == other for one, other in zip(remains.digests, digests, strict=True)]
+    agreed = [index for index in ripe(replica, remains, request.upto_ms) if same[index]
+              and ids.time_of(task_ids[index]) <= request.upto_ms]
     kept: dict[int, None] = {}
-    agreed: list[bytes] = []
-    for index, (remains, digest) in enumerate(zip(remains_of(replica, task_ids), digests, strict=True)):
-        is_ripe = (ids.time_of(remains.id) <= request.upto_ms and remains.digest == digest
-                   and may_collect(replica, remains.id, request.upto_ms))
-        if is_ripe:
-            agreed.append(remains.id)
-        elif not remains.is_nothing or ids.time_of(remains.id) > request.upto_ms:
-            kept[index] = None
-    held = held_back(view, [task_id for index, task_id in enumerate(task_ids) if index not in kept])
-    kept.update({index: None for index, task_id in enumerate(task_ids) if task_id in held})
+    if len(agreed) < len(task_ids):
+        going = dict.fromkeys(agreed)
+        kept = {index: None for index, task_id in enumerate(task_ids) if index not in going and not (
+            remains.is_nothing(index) and ids.time_of(task_id) <= request.upto_ms)}
+    left = task_ids if not kept else [task_id for index, task_id in enumerate(task_ids) if index not in kept]
+    held = held_back(view, left)
+    if held:
+        kept.update({index: None for index, task_id in enumerate(task_ids) if task_id in held})
+        agreed = [index for index in agreed if index not in kept]
     if not request.is_trial:
-        collect(replica, [task_id for task_id in agreed if task_id not in held])
+        drop(replica, remains.at(agreed))
     return m.Collected(request.request, True, columns.pack_u64(list(kept)))
 
 

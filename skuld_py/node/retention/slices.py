@@ -12,7 +12,9 @@ The leader of a partition drives a *slice*: all ids up to a time that lies ``Ret
 4. *Slices*, a page at a time: a trial asks all who of them holds each task, with this digest, ended by then,
    and only what all agree on is deleted by all. A replica that misses the last word keeps the task until an
    exchange with another tells it (``gone``).
-   With an archive, what they agree on is *on offer* first: it goes when an archiver says that it is written.
+   With an archive, what they agree on is *on offer* first: it goes when an archiver says that it is written. A few
+   pages are on offer at a time (``Retention.pages_ahead``), so that the next are read while one is written; each
+   goes by itself, in whatever order.
    What others need is kept: each replica, and each other node that says that it keeps dependents of tasks so old,
    refuses what a task that it keeps, of any partition, names among its dependencies (``needs``), unless that goes
    with it. All nodes are asked, so some keeper of the dependent is. A task goes when the last that needs it has
@@ -36,8 +38,9 @@ the grace period must not come back as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
+from itertools import count
 
 import attrs
 
@@ -48,7 +51,8 @@ from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.retention.replica_side import held_back
 from skuld_py.partition.copies.exchange import Pass
-from skuld_py.partition.copies.garbage import Remains, page_of
+from skuld_py.partition.copies.garbage import page_of
+from skuld_py.partition.copies.remains import Remains
 from skuld_py.partition.data.records import TABLES
 from skuld_py.partition.vnode import Vnode
 
@@ -73,12 +77,14 @@ class Stage(Enum):
 @attrs.define
 class Page:
     """Tasks that all replicas would delete, each with its digest. ``upto``: the id behind which the next page
-    begins; ``cut``: those whose logs are longer than what is read of a task."""
+    begins; ``cut``: those whose logs are longer than what is read of a task. ``number``: pages on offer are
+    numbered upwards, for as long as a node runs."""
 
     ids: bytes
     digests: bytes
     upto: bytes
     cut: bytes
+    number: int = 0
     is_going: bool = False
     count: int = 0
     """How many tasks this node has deleted of them."""
@@ -93,7 +99,8 @@ class Slice:
     """A partition's way to one time. ``lives``: the replicas, each with the life that it told; ``through``: those
     compared with in this stage, by passes from number ``first`` on; the others are asked again at ``confirm_ms``;
     ``needy``: who else keeps tasks that may need what is to go; ``after``: how far it has collected, ``has_held``
-    and ``has_deleted``: on this way through the pages; ``offer``: what waits to be archived."""
+    and ``has_deleted``: on this way through the pages; ``is_through``: it has come to the last page; ``offers``:
+    what waits to be archived, or is being deleted, by number."""
 
     epoch: int
     upto_ms: int
@@ -105,10 +112,11 @@ class Slice:
     through: dict[str, None] = attrs.field(factory=dict)
     needy: Collection[str] = ()
     after: bytes = b""
-    offer: Page | None = None
+    offers: dict[int, Page] = attrs.field(factory=dict)
+    is_through: bool = False
     has_deleted: bool = False
     has_held: bool = False
-    is_asking: bool = False
+    is_trying: bool = False
 
 
 Next = Callable[[int, int, Slice, Mapping[str, m.Message]], None]
@@ -165,8 +173,11 @@ class Slices:
         self._next_ms: dict[int, int] = {}
         self._hindered: dict[int, list[str]] = {}
         """The nodes that were away or refused when something of a partition was last to be collected."""
-        self._gone: dict[int, Page] = {}
-        """The last page of each partition that was archived and deleted."""
+        self._gone: dict[int, list[Page]] = {}
+        """The last pages of each partition that were archived and deleted."""
+        self._collected: dict[int, tuple[int, int]] = {}
+        """Of each partition the epoch, and the time up to which all went that could."""
+        self._pages = count(1)
 
     def look(self, now_ms: int) -> None:
         """Begin what is due, go on with what is under way, give up what cannot end."""
@@ -208,6 +219,17 @@ class Slices:
         """Whether a slice of a partition is."""
         return partition in self._slices
 
+    def collected_ms(self, vnode: Vnode) -> int:
+        """All that could go up to this time is gone, as far as its leader knows; 0 when it does not."""
+        epoch, upto_ms = self._collected.get(vnode.partition, (0, 0))
+        return upto_ms if epoch == vnode.epoch else 0
+
+    def hasten(self, now_ms: int, partition: int, wanted_ms: int) -> None:
+        """Somebody waits for a slice up to a time: the next one begins with the next look."""
+        vnode = self._view.vnodes[partition]
+        if partition not in self._slices and self.collected_ms(vnode) < wanted_ms:
+            self._next_ms[partition] = min(now_ms, self._next_ms.get(partition, 0))
+
     # -- closing, comparing, sealing -----------------------------------------------------------
 
     def _begin(self, now_ms: int, vnode: Vnode) -> None:
@@ -215,6 +237,7 @@ class Slices:
         upto_ms = max(now_ms - retention.keep_ms, watermark.closed_ms)
         if not _is_any_below(vnode, upto_ms):
             self._next_ms[vnode.partition] = now_ms + retention.slice_ms
+            self._collected[vnode.partition] = vnode.epoch, upto_ms
             self._hindered.pop(vnode.partition, None)
             return
         names = self._names(vnode.partition)
@@ -230,7 +253,6 @@ class Slices:
         def check(at_ms: int, answers: Mapping[str, m.Message]) -> None:
             if self._slices.get(partition) is not under_way:
                 return
-            under_way.is_asking = False
             self._hindered[partition] = [name for name in names
                                          if not getattr(answers.get(name), "is_accepted", False)]
             if self._hindered[partition]:
@@ -238,7 +260,6 @@ class Slices:
                 self._give_up(at_ms, partition)
             else:
                 then(at_ms, partition, under_way, answers)
-        under_way.is_asking = True
         Round(self._operations, now_ms, make, names, check).start(now_ms)
 
     def _note_promised(self, now_ms: int, partition: int, answers: Mapping[str, m.Message]) -> None:
@@ -259,8 +280,8 @@ class Slices:
         self._pursue(now_ms, partition, under_way)
 
     def _pursue(self, now_ms: int, partition: int, under_way: Slice) -> None:
-        if under_way.stage is Stage.COLLECTING and not under_way.is_asking and under_way.offer is None:
-            self._try_page(now_ms, partition, under_way)
+        if under_way.stage is Stage.COLLECTING:
+            self._go_on(now_ms, partition, under_way)
         if under_way.stage in (Stage.PULLING, Stage.CHECKING):
             awaited = self._awaited(under_way)
             for name in awaited:
@@ -311,11 +332,23 @@ class Slices:
         def on_told(at_ms: int, _: int, __: Slice, told: Mapping[str, m.Message]) -> None:
             under_way.needy = [name for name, answer in told.items()
                                if isinstance(answer, m.Collected) and answer.kept]
-            self._try_page(at_ms, partition, under_way)
+            under_way.is_trying = False
+            self._go_on(at_ms, partition, under_way)
+        under_way.is_trying = True
         strangers = [name for name in under_way.names if name not in under_way.lives]
         self._send(now_ms, partition, under_way, Page(b"", b"", b"", b""), strangers, on_told)
 
     # -- collecting ----------------------------------------------------------------------------
+
+    def _go_on(self, now_ms: int, partition: int, under_way: Slice) -> None:
+        """Look for the next page, unless enough are on offer; or, when the last one has gone, come to the end."""
+        if under_way.is_trying:
+            return
+        if under_way.is_through:
+            if not under_way.offers:
+                self._come_to_the_end(now_ms, partition, under_way)
+        elif len(under_way.offers) < self._view.retention.pages_ahead:
+            self._try_page(now_ms, partition, under_way)
 
     def _try_page(self, now_ms: int, partition: int, under_way: Slice) -> None:
         """Ask who would delete the next page, without what this node itself knows to be needed."""
@@ -324,36 +357,50 @@ class Slices:
         page = self._without_needed(under_way, found)
 
         def on_tried(at_ms: int, _: int, __: Slice, answers: Mapping[str, m.Message]) -> None:
+            under_way.is_trying = False
             kept = dict.fromkeys(index for answer in answers.values() if isinstance(answer, m.Collected)
                                  for index in columns.unpack_u64(answer.kept))
-            left = [remains for index, remains in enumerate(page) if index not in kept]
+            left = page.at([index for index in range(len(page)) if index not in kept]) if kept else page
             ripe = _page(self._without_needed(under_way, left), upto)
-            if not ripe.ids:
-                self._turn_page(at_ms, partition, under_way, upto)
-            elif self._view.retention.archives:
-                under_way.offer = ripe
-            else:
-                self._delete(at_ms, partition, under_way, ripe, lambda _: None)
-        if page:
+            self._turn_page(under_way, upto)
+            if ripe.ids:
+                ripe.number = next(self._pages)
+                under_way.offers[ripe.number] = ripe
+                if not self._view.retention.archives:
+                    self._delete(at_ms, partition, under_way, ripe, lambda _: None)
+                    return
+            self._go_on_soon(at_ms, partition, under_way)
+        under_way.is_trying = True
+        if len(page):
             asked = [*under_way.lives, *under_way.needy]
             self._send(now_ms, partition, under_way, _page(page, upto), asked, on_tried)
         else:
-            self._turn_page(now_ms, partition, under_way, upto)
+            under_way.is_trying = False
+            self._turn_page(under_way, upto)
 
-    def _without_needed(self, under_way: Slice, page: Sequence[Remains]) -> Sequence[Remains]:
-        held = held_back(self._view, [each.id for each in page])
+    def _without_needed(self, under_way: Slice, page: Remains) -> Remains:
+        held = held_back(self._view, page.ids)
         under_way.has_held = under_way.has_held or bool(held)
-        return [each for each in page if each.id not in held]
+        return page.at([index for index, task_id in enumerate(page.ids) if task_id not in held]) if held else page
 
-    def _turn_page(self, now_ms: int, partition: int, under_way: Slice, upto: bytes) -> None:
-        """The next page comes with the next look; or the first again, if something was needed and what needed it
-        may be gone by now; or the slice has come to its end."""
-        is_again = not upto and under_way.has_held and under_way.has_deleted
-        under_way.after = upto
-        if is_again:
-            under_way.has_held = under_way.has_deleted = False
-        elif not upto:
+    def _turn_page(self, under_way: Slice, upto: bytes) -> None:
+        under_way.after, under_way.is_through = upto, not upto
+
+    def _go_on_soon(self, now_ms: int, partition: int, under_way: Slice) -> None:
+        """At once where pages are on offer, so that they are there before they are asked for; what is not goes on
+        with the next look."""
+        if under_way.offers:
+            self._go_on(now_ms, partition, under_way)
+
+    def _come_to_the_end(self, now_ms: int, partition: int, under_way: Slice) -> None:
+        """All pages were looked at: the first comes again, if something was needed and what needed it may be gone
+        by now; or the slice has come to its end."""
+        if under_way.has_held and under_way.has_deleted:
+            under_way.is_through = under_way.has_held = under_way.has_deleted = False
+            under_way.after = b""
+        else:
             del self._slices[partition]
+            self._collected[partition] = under_way.epoch, under_way.upto_ms
             self._next_ms[partition] = now_ms + self._view.retention.slice_ms
 
     def _delete(self, now_ms: int, partition: int, under_way: Slice, page: Page,
@@ -363,17 +410,14 @@ class Slices:
             self._give_up(now_ms, partition)
             return
 
-        watermark = self._view.vnodes[partition].replica.watermark
-        before = watermark.collected
-
-        def on_deleted(at_ms: int, _: int, __: Slice, ___: Mapping[str, m.Message]) -> None:
-            page.count = watermark.collected - before
+        def on_deleted(at_ms: int, _: int, __: Slice, answers: Mapping[str, m.Message]) -> None:
+            own = answers.get(self._view.me.name)
+            kept = len(columns.unpack_u64(own.kept)) if isinstance(own, m.Collected) else 0
+            page.count = len(ids.split(page.ids)) - kept
             then(page.count)
-            under_way.offer = None
+            under_way.offers.pop(page.number, None)
             under_way.has_deleted = True
-            self._turn_page(at_ms, partition, under_way, page.upto)
-            if partition in self._slices:
-                self._try_page(at_ms, partition, under_way)
+            self._go_on(at_ms, partition, under_way)
         page.is_going = True
         self._send(now_ms, partition, under_way, page, [*under_way.lives], on_deleted, is_trial=False)
 
@@ -385,32 +429,33 @@ class Slices:
 
     # -- archiving -----------------------------------------------------------------------------
 
-    def offer(self, partition: int) -> Page | None:
-        """What of a partition waits to be archived."""
+    def offer(self, partition: int, after: int = 0) -> Page | None:
+        """What of a partition waits to be archived: the first page of a number above this one."""
         under_way = self._slices.get(partition)
-        page = None if under_way is None else under_way.offer
-        return None if page is None or page.is_going else page
+        pages = () if under_way is None else under_way.offers.values()
+        return next((page for page in pages if not page.is_going and page.number > after), None)
 
     def discard(self, now_ms: int, partition: int, epoch: int, task_ids: bytes, digests: bytes,
                 then: Callable[[int | None], None]) -> None:
         """A page is archived. ``then`` gets how many tasks were deleted, None when it is not on offer (any more);
         it is not called while that is being found out, or when it cannot be."""
-        under_way, gone = self._slices.get(partition), self._gone.get(partition)
-        page = None if under_way is None or under_way.epoch != epoch else under_way.offer
-        if under_way is not None and page is not None and page.is_(task_ids, digests):
+        under_way = self._slices.get(partition)
+        offers = () if under_way is None or under_way.epoch != epoch else under_way.offers.values()
+        page = next((page for page in offers if page.is_(task_ids, digests)), None)
+        if under_way is not None and page is not None:
             if not page.is_going:
-                def on_gone(count: int) -> None:
-                    self._gone[partition] = page
-                    then(count)
+                def on_gone(deleted: int) -> None:
+                    gone = self._gone.setdefault(partition, [])
+                    gone.append(page)
+                    del gone[: -2 * self._view.retention.pages_ahead]
+                    then(deleted)
                 self._delete(now_ms, partition, under_way, page, on_gone)
         else:
-            then(gone.count if gone is not None and gone.is_(task_ids, digests) else None)
+            then(next((gone.count for gone in self._gone.get(partition, ()) if gone.is_(task_ids, digests)), None))
 
 
-def _page(found: Sequence[Remains], upto: bytes) -> Page:
-    task_ids, digests = b"".join([each.id for each in found]), columns.pack_u64([each.digest for each in found])
-    cut = b"".join([each.id for each in found if each.has_long_log])
-    return Page(task_ids, digests, upto, cut)
+def _page(found: Remains, upto: bytes) -> Page:
+    return Page(b"".join(found.ids), columns.pack_u64(found.digests), upto, b"".join(found.with_long_logs()))
 
 
 def _is_any_below(vnode: Vnode, upto_ms: int) -> bool:

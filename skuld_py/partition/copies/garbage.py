@@ -8,96 +8,55 @@ until it goes, and it may go on one before it goes on the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import reduce
-from operator import xor
-
-import attrs
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
 
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model.body import Body
+from skuld_py.model.columns import pick, wrap
 from skuld_py.model.history import History, decode_history
-from skuld_py.model.ids import ID_BYTES
-from skuld_py.model.state import has_ended
-from skuld_py.model.store import Row, digests_of
+from skuld_py.model.ids import is_laned
+from skuld_py.model.prelude import DEPS
+from skuld_py.model.state import State, has_ended
+from skuld_py.partition.copies.remains import Remains, ids_behind, joined, log_keys, remains_of
 from skuld_py.partition.data import merkle
 from skuld_py.partition.data.records import TABLES
 from skuld_py.partition.data.replica import Replica
-from skuld_py.partition.data.tables import end_of
+from skuld_py.partition.data.tables import place_of_header, queue_of
+
+_NEVER = bytes(8)
+_STEP = 16
+"""Tasks that are read before it is known how large they are."""
 
 
-@attrs.frozen
-class Remains:
-    """All that a replica holds of a task: its records by table, and the digest of all of them."""
-
-    id: bytes
-    tables: tuple[Sequence[Row], ...]
-    digest: int
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether nothing is held."""
-        return not any(self.tables)
-
-    @property
-    def has_long_log(self) -> bool:
-        """Whether a read of the task shows only the end of its log."""
-        log = self.tables[TABLES.index("log")]
-        size = sum(len(entry) for _, entry in log)
-        return len(log) > DEFAULT_LIMITS.log_entries or size > DEFAULT_LIMITS.log_bytes
-
-    @property
-    def size(self) -> int:
-        """Bytes of its values."""
-        return sum(len(value) for rows in self.tables for _, value in rows)
+def ripe(replica: Replica, remains: Remains, upto_ms: int) -> list[int]:
+    """Which of these tasks may go, by index and by this replica's records: they have ended, and all partitions
+    that wait for them were told. What was completed is known by the first bytes of its history."""
+    news, bound = replica.filing.waiting.news_of(remains.ids), upto_ms.to_bytes(8, "big")
+    found = [index for index, (history, body) in enumerate(zip(remains.histories, remains.bodies, strict=True))
+             if (history[:8] <= bound if history is not None and history[:8] != _NEVER else has_ended(
+                 decode_history(history), None if body is None else Body.decode(body), upto_ms))]
+    return [index for index in found if remains.ids[index] not in news] if news else found
 
 
-def may_collect(replica: Replica, task_id: bytes, upto_ms: int) -> bool:
-    """Whether a task may go, by this replica's records: it has ended, and all partitions that wait for it were
-    told."""
-    if replica.filing.waiting.has_news_of(task_id):
-        return False
-    key = replica.prefix + task_id
-    history, body = replica.store.get("history", key), replica.store.get("body", key)
-    return has_ended(decode_history(history), None if body is None else Body.decode(body), upto_ms)
-
-
-def remains_of(replica: Replica, task_ids: Sequence[bytes]) -> Iterator[Remains]:
-    """The remains of these tasks, in their order; write to the store only after the last was taken."""
-    for task_id in task_ids:
-        key = replica.prefix + task_id
-        tables = tuple(list(replica.store.walk(table, key, end_of(key))) for table in TABLES)
-        digests = (merkle.digest_of(*row) for rows in tables for row in rows)
-        yield Remains(task_id, tables, reduce(xor, digests, 0))
-
-
-def page_of(replica: Replica, after: bytes, upto_ms: int, limit: int) -> tuple[list[Remains], bytes]:
+def page_of(replica: Replica, after: bytes, upto_ms: int, limit: int) -> tuple[Remains, bytes]:
     """The tasks that may go, among the next ``limit`` behind ``after`` with ids up to a time; and the last id
-    looked at, empty at the end."""
-    found: list[Remains] = []
-    size = count = 0
-    last = after
-    for task_id in _ids(replica, after, upto_ms):
-        if count >= limit or size >= DEFAULT_LIMITS.page_bytes:
-            return found, last
-        count, last = count + 1, task_id
-        if may_collect(replica, task_id, upto_ms):
-            found += remains_of(replica, [task_id])
-            size += found[-1].size
-    return found, b""
-
-
-def _ids(replica: Replica, after: bytes, upto_ms: int) -> Iterator[bytes]:
-    """The ids of all tasks of which anything is held: a seek in each table for each task."""
-    start = replica.prefix + (after + b"\xff" * ID_BYTES if after else b"")
-    stop = replica.prefix + (upto_ms + 1).to_bytes(8, "big")
-    while True:
-        heads = [row[0] for table in TABLES for row in replica.store.scan(table, start, stop, 1)]
-        if not heads:
-            return
-        task_id = min(heads)[2 : 2 + ID_BYTES]
-        yield task_id
-        start = replica.prefix + task_id + b"\xff" * ID_BYTES
+    looked at, empty at the end. Fewer than ``limit`` are looked at where they are large."""
+    ids = ids_behind(replica, after, upto_ms, limit + 1)
+    end, parts = min(len(ids), limit), [remains_of(replica, [])]
+    room, at, step = DEFAULT_LIMITS.page_bytes, 0, _STEP
+    while at < end and room > 0:
+        part = remains_of(replica, ids[at : min(at + step, end)])
+        sizes, may_go = part.sizes(), ripe(replica, part, upto_ms)
+        sums = list(accumulate(sizes[index] for index in may_go))
+        full = bisect_left(sums, room)
+        parts.append(part.at(may_go[: full + 1]))
+        at += len(part) if full == len(sums) else may_go[full] + 1
+        room -= sums[-1] if sums and full == len(sums) else room if sums else 0
+        step = max(_STEP, room * len(part) // (2 * sum(sizes)))
+    return joined(parts), ids[at - 1] if at < len(ids) else b""
 
 
 def shut(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, History | None]:
@@ -117,14 +76,52 @@ def shut(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, History | N
 
 def collect(replica: Replica, task_ids: Sequence[bytes]) -> None:
     """Delete all that is held of these tasks, index entries included."""
-    count = 0
-    for remains in list(remains_of(replica, task_ids)):
-        bodies, histories, _ = remains.tables
-        history = decode_history(histories[0][1] if histories else None)
-        replica.filing.remove(remains.id, history, bodies[0][1] if bodies else None)
-        for rank, rows in enumerate(remains.tables):
-            keys = [key for key, _ in rows]
-            replica.tree.toggle(rank, keys, digests_of(keys, [value for _, value in rows]))
-            replica.store.pop_many(TABLES[rank], keys)
-        count += len(bodies)
-    replica.watermark.count(count)
+    drop(replica, remains_of(replica, task_ids))
+
+
+def drop(replica: Replica, remains: Remains) -> None:
+    """The same of what was read just now."""
+    columns = zip(remains.ids, remains.histories, remains.bodies, strict=True)
+    odd = _remove_completed(replica, remains)
+    for index, (task_id, history, body) in enumerate(columns if odd else ()):
+        if index in odd:
+            replica.filing.remove(task_id, decode_history(history), body)
+    for task_id in remains.logs:
+        keys = log_keys(replica, task_id)
+        found, digests = replica.store.get_digested("log", keys)
+        _drop(replica, merkle.ENTRY, list(found), digests)
+    _drop_column(replica, merkle.HISTORY, remains.ids, remains.histories, remains.history_digests)
+    replica.watermark.count(_drop_column(replica, merkle.BODY, remains.ids, remains.bodies, remains.body_digests))
+
+
+def _remove_completed(replica: Replica, remains: Remains) -> dict[int, None]:
+    """Of these tasks, those that were completed, have no key, and needed and were needed by nobody, have no index
+    entry: they are only counted no more. Gives the others, by index."""
+    if replica.filing.waiting.has_any_of(remains.ids):
+        return dict.fromkeys(range(len(remains)))
+    odd: dict[int, None] = {}
+    counts: Counter[bytes] = Counter()
+    rows = enumerate(zip(remains.ids, remains.histories, remains.bodies, strict=True))
+    for index, (task_id, history, body) in rows:
+        if history is not None and body is not None and history[:8] != _NEVER and not is_laned(task_id):
+            prelude, place = place_of_header(body[2 : 2 + int.from_bytes(body[:2], "big")])
+            if not prelude & DEPS:
+                counts[place] += 1
+                continue
+        odd[index] = None
+    for place, count in counts.items():
+        replica.filing.tally.move(queue_of(place), State.COMPLETED, None, count)
+    return odd
+
+
+def _drop_column(replica: Replica, rank: int, ids: Sequence[bytes], values: Sequence[bytes | None],
+                 digests: Sequence[bytes]) -> int:
+    held = range(len(ids)) if None not in values else [at for at, value in enumerate(values) if value is not None]
+    keys = wrap(pick(ids, held), replica.prefix)
+    _drop(replica, rank, keys, pick(digests, held))
+    return len(keys)
+
+
+def _drop(replica: Replica, rank: int, keys: Sequence[bytes], digests: Sequence[bytes]) -> None:
+    replica.tree.toggle(rank, keys, digests)
+    replica.store.drop_run(TABLES[rank], keys)

@@ -29,12 +29,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from itertools import islice
-from operator import xor
+from itertools import islice, pairwise
+from operator import itemgetter, xor
 
 import attrs
 from xxhash import xxh3_64_digest
 
+from skuld_py.model.columns import unpack_u64
 from skuld_py.model.store import Store
 from skuld_py.partition.data.records import TABLES, Record, records
 
@@ -43,6 +44,7 @@ LEAVES = FANOUT * FANOUT
 LEVELS = 3
 ALL_LEAVES = (1 << LEAVES) - 1
 SLICE_BITS = 9
+_TIME = itemgetter(slice(2, 10))
 BODY, HISTORY, ENTRY = range(len(TABLES))
 """Ranks of the tables."""
 
@@ -55,6 +57,15 @@ def leaf_of(task_id: bytes) -> int:
 def _slice_of(key: bytes) -> int:
     """The slice of time of a record's key, which begins with the partition."""
     return int.from_bytes(key[2:10], "big") >> SLICE_BITS
+
+
+def _runs(keys: Sequence[bytes]) -> list[tuple[int, int]]:
+    """Where in a sequence of keys a slice of time begins and ends; one run for most batches."""
+    if _slice_of(min(keys)) == _slice_of(max(keys)):
+        return [(0, len(keys))]
+    slices = [time_ms >> SLICE_BITS for time_ms in unpack_u64(b"".join(map(_TIME, keys)))]
+    starts = [0, *(at for at, (one, other) in enumerate(pairwise(slices), 1) if one != other)]
+    return list(pairwise([*starts, len(keys)]))
 
 
 def next_stretch(leaves: int, time_ms: int) -> tuple[int, int]:
@@ -182,8 +193,10 @@ class Tree:
             return
         if self._watch.watched:
             self._watch.look(keys)
-        if self._draft is None and _slice_of(min(keys)) == _slice_of(max(keys)):
-            self.nodes.change(leaf_of(keys[0][2:]), reduce(xor, map(_joined, columns)))
+        if self._draft is None:
+            for start, end in _runs(keys):
+                number = reduce(xor, [_joined(column[start:end]) for column in columns])
+                self.nodes.change(leaf_of(keys[start][2:]), number)
             return
         for key, *digests in zip(keys, *columns, strict=True):
             self._change(key[2:], rank, _joined(digests))

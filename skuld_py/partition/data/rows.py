@@ -24,7 +24,7 @@ from skuld_py.model.outcomes import ERROR_SEQ, FIRST_TOKEN, RESULT_SEQ, entries_
 from skuld_py.model.prelude import DEPS, NAMED
 from skuld_py.partition.data.checkpoints import join_checkpoint
 from skuld_py.partition.data.replica import Replica
-from skuld_py.partition.data.tables import split_number
+from skuld_py.partition.data.tables import end_of, split_number
 from skuld_py.partition.data.units import Unit
 
 Entry = tuple[int, int, bytes]
@@ -36,6 +36,22 @@ def read_rows(replica: Replica, task_ids: Sequence[bytes], is_bare: bool = False
     """What a replica has of these tasks, without logs, but with the notes that let dependents go; tasks it lacks
     are left out."""
     return [row for row, _ in read_cut(replica, task_ids, is_bare)]
+
+
+def read_columns(replica: Replica, task_ids: Sequence[bytes]
+                 ) -> tuple[list[bytes], list[bytes], list[list[Entry]]]:
+    """The same in columns, of each task its body, its history (empty where there is none) and its entries; a look
+    for entries only if there is one of any of them."""
+    keys = columns.wrap(task_ids, replica.prefix)
+    found = [replica.store.get_run(table, keys)[0] for table in ("body", "history")]
+    bodies, histories = ([*each.values()] if len(each) == len(keys) else [each.get(key, b"") for key in keys]
+                         for each in found)
+    if not (keys and replica.store.is_any_between("log", min(keys), end_of(max(keys)))):
+        return bodies, histories, [[] for _ in keys]
+    entries = [replica.entries(task_id)[0] for task_id in task_ids]
+    return bodies, histories, [
+        _with_outcomes(replica, task_id, decode_history(history or None), each) if each else each
+        for task_id, history, each in zip(task_ids, histories, entries, strict=True)]
 
 
 def read_cut(replica: Replica, task_ids: Sequence[bytes], is_bare: bool = False) -> list[tuple[TaskRow, Cuts]]:

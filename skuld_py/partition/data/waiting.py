@@ -177,10 +177,20 @@ class Waiting:
         self._store.put_many("tell", [(self._open_key(task_id, partition), b"")
                                       for partition in self._seqs(task_id, SUB)])
 
-    def has_news_of(self, task_id: bytes) -> bool:
-        """Whether a partition that waits for a task is still to be told of its end."""
-        base = self._prefix + _TO_TELL + task_id
-        return self._store.is_any_between("tell", base, tables.end_of(base))
+    def news_of(self, task_ids: Sequence[bytes]) -> dict[bytes, None]:
+        """The tasks among these of whose end a partition that waits is still to be told: mostly a seek for all."""
+        base = self._prefix + _TO_TELL
+        if not self._is_any(base, task_ids):
+            return {}
+        return {task_id: None for task_id in task_ids if self._is_any(base, [task_id])}
+
+    def has_any_of(self, task_ids: Sequence[bytes]) -> bool:
+        """Whether anybody waits for one of these tasks, or of those between, or is still to be told of its end."""
+        return any(self._is_any(self._prefix + kind, task_ids) for kind in (_OPEN, _TO_TELL))
+
+    def _is_any(self, base: bytes, task_ids: Sequence[bytes]) -> bool:
+        return bool(task_ids) and self._store.is_any_between("tell", base + min(task_ids),
+                                                             tables.end_of(base + max(task_ids)))
 
     def forget(self, task_id: bytes) -> None:
         """A task goes for good."""

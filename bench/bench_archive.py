@@ -1,0 +1,129 @@
+"""How fast the archive drains what has ended, and what that costs the cluster beside it.
+
+Three node processes and ZooKeeper on one machine, N=3, W=2, C=2, 100-byte payloads, batches of 500, 8 partitions.
+One process lives whole lives: first alone, then until ``--tasks`` have ended; these are drained by one run of
+``skuld archive``; then it lives beside another run, which drains what is left. Rates are compared within the run;
+the machine's load stands beside them.
+
+    scripts/bench archive [--seconds S] [--tasks N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+from bench_throughput import live, measure, wait_until_led
+from rich.console import Console
+from rich.table import Table
+
+from skuld_py import Client
+from skuld_py.embedded.local import LocalCluster
+
+BATCH = 500
+KEEP_S = 2
+LEAST_DRAIN, LEAST_BESIDE, MEMORY_MB_MAX = 0.8, 0.7, 400
+
+
+class Drain:
+    """A run of ``skuld archive``: what it said, from its first batch to its last, and the most memory it had."""
+
+    def __init__(self, addresses: list[str], root: Path, *options: str) -> None:
+        self.memory_mb, self.batches, self._before = 0.0, list[tuple[float, int]](), 0
+        self.last: dict[str, Any] = {}
+        command = [sys.executable, "-m", "skuld_py", "archive", str(root), "--json", *options, "--nodes"]
+        self.process = subprocess.Popen([*command, ",".join(addresses)], stdout=subprocess.PIPE, text=True)
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._listen, self._weigh)]
+        for thread in self._threads:
+            thread.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.last = json.loads(line)
+            if self.last["event"] == "batch":
+                self.batches.append((time.monotonic(), self._before + self.last["deleted"]))
+            elif self.last["event"] == "done":
+                self._before += self.last["deleted"]
+
+    def _weigh(self) -> None:
+        known = psutil.Process(self.process.pid)
+        while self.process.poll() is None:
+            try:
+                self.memory_mb = max(self.memory_mb, known.memory_info().rss / 1e6)
+            except psutil.Error:
+                return
+            time.sleep(0.2)
+
+    def end(self) -> int:
+        """Wait for it; gives its exit code."""
+        code = self.process.wait()
+        for thread in self._threads:
+            thread.join()
+        return code
+
+    @property
+    def rate(self) -> float:
+        """Tasks a second, between the first batch and the last."""
+        if not self.batches:
+            return 0.0
+        (first_s, first), (last_s, last) = self.batches[0], self.batches[-1]
+        return (last - first) / max(1e-3, last_s - first_s)
+
+
+def main() -> None:
+    """Measure and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--tasks", type=int, default=1_000_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="skuld-bench-") as name, \
+            LocalCluster(Path(name) / "cluster", nodes=3, partitions=8, replicas=3,
+                         node_options=("--retention", f"{KEEP_S}s", "--archive")) as cluster:
+        wait_until_led(cluster.addresses)
+        root = Path(name) / "archive"
+        alone = measure(cluster.addresses, "life cycle", "alone", BATCH, options.seconds, 1)
+        with Client(cluster.addresses, timeout_s=30) as client:
+            while (ended := client.count()) < options.tasks:
+                live(client, "load", BATCH, time.monotonic() + min(5.0, (options.tasks - ended) / alone + 0.1))
+            time.sleep(2 * KEEP_S)
+            drained = Drain(cluster.addresses, root)
+            code = drained.end()
+            left = client.count(states=("completed", "cancelled", "dead"))
+            live(client, "load", BATCH, time.monotonic() + options.seconds)
+            both = Drain(cluster.addresses, root, "--every", "1s")
+            beside = measure(cluster.addresses, "life cycle", "beside", BATCH, options.seconds, 1)
+            both.process.terminate()
+            both.end()
+    show(alone, drained, code, left, beside, both)
+
+
+def show(alone: float, drained: Drain, code: int, left: int, beside: float, both: Drain) -> None:
+    """One table, and what was promised."""
+    table = Table("", "tasks/s", "of the lives alone")
+    for what, rate in (("lives alone", alone), ("drained alone", drained.rate), ("lives beside a drain", beside),
+                       ("drained beside lives", both.rate)):
+        table.add_row(what, f"{rate:,.0f}", f"{rate / alone:.2f}")
+    console = Console()
+    console.print(table)
+    last = drained.last
+    console.print(f"drained {last['deleted']:,} tasks in {last['batches']} batches, {left:,} left, exit code"
+                  f" {code}; the archiver had {drained.memory_mb:.0f} MB at most; load"
+                  f" {' '.join(f'{load:.1f}' for load in os.getloadavg())}")
+    kept = (drained.rate >= LEAST_DRAIN * alone, beside >= LEAST_BESIDE * alone,
+            drained.memory_mb <= MEMORY_MB_MAX, left == 0 and code == 0)
+    console.print("promised: drain >= 0.8, lives beside >= 0.7, <= 400 MB, nothing left: "
+                  + ", ".join("kept" if each else "NOT KEPT" for each in kept))
+
+
+if __name__ == "__main__":
+    main()

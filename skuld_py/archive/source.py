@@ -1,0 +1,83 @@
+"""A cluster as an archiver asks it: many partitions at a time, from a thread that does not await.
+
+The connection lives in a loop of its own, on a thread of its own: the archiver waits for answers while another
+thread writes. A few questions are on their way at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any, TypeVar
+
+from skuld_py.archive.archiver import AT_ONCE, Question
+from skuld_py.client.archiving import Page
+from skuld_py.client.async_client import AsyncClient
+from skuld_py.errors import SkuldError
+
+T = TypeVar("T")
+
+
+class ClusterSource:
+    """A source of the archiver."""
+
+    def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
+        self._client = client
+        self._loop = loop
+
+    def offered(self, questions: Sequence[Question]) -> list[Page | SkuldError]:
+        """The pages on offer, or why there is none."""
+        client = self._client
+        return self._all([client.offered(each.partition, epoch=each.epoch, after=each.after,
+                                         wanted_ms=each.wanted_ms) for each in questions])
+
+    def archived(self, pages: Sequence[Page]) -> list[int | SkuldError]:
+        """Have pages deleted; how many tasks of each were."""
+        return self._all([self._client.archived(page) for page in pages])
+
+    def _all(self, calls: Sequence[Coroutine[Any, Any, T]]) -> list[T | SkuldError]:
+        return asyncio.run_coroutine_threadsafe(_gathered(calls), self._loop).result()
+
+
+async def _gathered(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T | SkuldError]:
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(call: Coroutine[Any, Any, T]) -> T | SkuldError:
+        async with room:
+            try:
+                return await call
+            except SkuldError as error:
+                return error
+    return list(await asyncio.gather(*map(one, calls)))
+
+
+@contextmanager
+def source_of(nodes: str | Sequence[str] | None, timeout_s: float) -> Iterator[ClusterSource]:
+    """A source, for as long as the block lasts."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="skuld-archive-source", daemon=True)
+    thread.start()
+    try:
+        client = asyncio.run_coroutine_threadsafe(_client(nodes, timeout_s), loop).result()
+        try:
+            yield ClusterSource(client, loop)
+        finally:
+            asyncio.run_coroutine_threadsafe(client.close(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _client(nodes: str | Sequence[str] | None, timeout_s: float) -> AsyncClient:
+    return AsyncClient(nodes, timeout_s=timeout_s)
+
+
+@contextmanager
+def one_beside() -> Iterator[Callable[[Callable[[], None]], Callable[[], None]]]:
+    """A thread that does one thing at a time; what is begun is waited for in the end."""
+    with ThreadPoolExecutor(1, thread_name_prefix="skuld-archive-write") as pool:
+        yield lambda work: pool.submit(work).result
