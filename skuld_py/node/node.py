@@ -22,6 +22,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
     Asked,
+    DocumentChanged,
     DocumentRead,
     DocumentSwapped,
     Effect,
@@ -59,6 +60,7 @@ from skuld_py.node.leadership.clocks import Timekeeper
 from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.leadership.inquiries import Inquiries
 from skuld_py.node.leadership.requests import LeadershipRequests
+from skuld_py.node.leadership.watching import Watching
 from skuld_py.node.life.identity import note_joined
 from skuld_py.node.limits.borrower import Loans
 from skuld_py.node.limits.lender import Lender
@@ -104,7 +106,7 @@ class Node:
         self._moves = Moves(operations, self._exchanges)
         self._steward = Steward(operations, self.timekeeper, self._exchanges, self._moves)
         self.timekeeper.on_verdict = self._note_rights
-        self._dependencies = Dependencies(operations)
+        self._watching, self._dependencies = Watching(operations), Dependencies(operations)
         self._lapses = Lapses(operations)
         self._loans = Loans(operations)
         self.lender = Lender(operations, self._steward.led_since)
@@ -127,8 +129,8 @@ class Node:
         self._served = served_of(features)
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
-            self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiper,
-            self._ticks, operations.timers, self._workers, self._workflows,
+            self.timekeeper, Inquiries(operations), self._watching, self._lapses, self._steward,
+            self._steward.gossiper, self._ticks, operations.timers, self._workers, self._workflows,
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.
@@ -219,6 +221,8 @@ class Node:
                 self._steward.on_read(now_ms, event)
                 self._moves.on_read(now_ms, event.partition, event.document)
                 self._horizons.wake(now_ms)
+            case DocumentChanged():
+                self._watching.note(event.partition)
             case ReadFailed():
                 self._candidacy(event.partition).on_read_failed(now_ms)
                 self.view.bulletin.change(event.partition)

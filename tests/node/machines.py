@@ -20,6 +20,7 @@ from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.events import (
     Answer,
     Asked,
+    DocumentChanged,
     DocumentRead,
     DocumentSwapped,
     Effect,
@@ -123,11 +124,17 @@ class Machines:
                 version, _ = self.documents.get(effect.partition, (-1, NOBODY))
                 outcome = Outcome.WON if version == effect.version else Outcome.LOST
                 if outcome is Outcome.WON:
-                    self.documents[effect.partition] = (version + 1, effect.document)
+                    self.write(effect.partition, effect.document)
                     version += 1
                 outcome = Outcome.UNCERTAIN if self.is_in_doubt else outcome
                 self.flying.append((name, DocumentSwapped(effect.partition, effect.document.write_id, outcome,
                                                           version)))
+
+    def write(self, partition: int, document: Document) -> None:
+        """Put a document, as an operator or a node does; all watches tell."""
+        version, _ = self.documents.get(partition, (-1, NOBODY))
+        self.documents[partition] = (version + 1, document)
+        self.flying.extend((name, DocumentChanged(partition)) for name in self.names)
 
     def deliver(self, count: int) -> None:
         """Let the next ``count`` messages arrive."""
