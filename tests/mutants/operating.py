@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
+EVALUATOR = "tests/partition/test_evaluator.py::"
+ONE = EVALUATOR + "test_one_thing_at_a_time"
 WATCHING = "tests/node/test_watching.py::"
 
 
@@ -31,4 +33,30 @@ MUTANTS: tuple[Mutant, ...] = (
              "_and_not_of_the_connection", "watches-tell-of-the-weather",
              "a watch that ends with its connection tells of no change", "Documents._on_watch",
              "if event.type != EventType.NONE:", "if True:"),
+    _seen_by(EVALUATOR + "test_whatever_operators_write_there_is_an_answer_and_it_comes_to_rest",
+             "a-slip-stops-a-partition", "what an operator wrote wrongly stops nothing", "Document.decode",
+             "                    if name not in INTENTS:\n                        raise\n", "                    raise\n"),
+    _seen_by("tests/model/test_document.py::test_what_operators_wish_stops_nothing_and_is_kept_as_it_was",
+             "slips-forgotten", "what an operator wrote wrongly is kept until its leader takes it out",
+             "Document.encode", "**malformed, ", ""),
+    _seen_by("tests/model/test_document.py::test_what_an_operator_may_have_written_by_hand_is_malformed",
+             "nothing-is-a-document", "a document without an epoch is none", "Document.decode",
+             'if "epoch" not in known:', "if False:"),
+    _seen_by(ONE + "[what is malformed is taken out]", "slips-for-ever",
+             "a leader takes out of its document what is no wish", "evaluator._upkeep", " malformed={},", ""),
+    _seen_by(ONE + "[what is no wish is dropped]", "any-wish-is-a-wish", "an unknown kind of wish is dropped",
+             "evaluator.why_invalid", "    if wish.kind not in (LEAD, REORDER):\n", "    if False:\n"),
+    _seen_by(ONE + "[a wish for a node that is about to stop is dropped]", "promote-the-leaving",
+             "nobody is promoted who is not able", "evaluator.why_invalid",
+             "if wish.target not in able(facts):", "if wish.target not in facts.live:"),
+    _seen_by(ONE + "[a wish for a successor is obeyed]", "reorder-does-nothing",
+             "a wish for a successor moves it behind the leader", "evaluator._obey",
+             "return Stand((me, wish.target, *(name for name in others if name != me)))",
+             "return Stand(document.cohort)"),
+    _seen_by(EVALUATOR + "test_time_alone_ends_what_operators_hold_and_wish", "wishes-without-a-timer",
+             "a wish is taken out when its time is over, without another event", "evaluator.next_change_ms",
+             "wish.expires_ms if wish else 0)", "0)"),
+    _seen_by(EVALUATOR + "test_whom_an_operator_wished_for_comes_first_unless_there_was_a_leader_since",
+             "wishes-outlive-leaders", "a wish of an epoch that is over favours nobody", "evaluator.by_wish",
+             " and wish.epoch == document.epoch", ""),
 )
