@@ -33,9 +33,22 @@ MUTANTS: tuple[Mutant, ...] = (
              "_and_not_of_the_connection", "watches-tell-of-the-weather",
              "a watch that ends with its connection tells of no change", "Documents._on_watch",
              "if event.type != EventType.NONE:", "if True:"),
+    _seen_by("tests/node/test_manatee_faults.py::test_b1_a_deposed_leader_that_hears_of_its_end_and_of_a_wish_at_once"
+             "_obeys_nothing", "b1-wishes-before-roles", "no wish is looked at by a deposed leader",
+             "evaluator._lead", "    if document.epoch > facts.epoch:\n",
+             "    if document.promote is not None and not why_invalid(facts, document, document.promote, now_ms):\n"
+             "        return _obey(facts, document, document.promote)\n    if document.epoch > facts.epoch:\n"),
+    _seen_by("tests/node/test_manatee_faults.py::test_b2_a_write_is_bound_to_what_it_was_made_of_so_no_freeze_is"
+             "_overwritten", "b2-token-of-another-revision", "a write is bound to the revision it was made of",
+             "Candidacy._heed", "= False\n            election.note_written(event.document, event.version)\n",
+             "= False\n            election.version = event.version\n"),
+    _seen_by("tests/node/test_manatee_faults.py::test_b3_a_wish_for_a_node_that_is_gone_promotes_no_other_one",
+             "b3-wishes-for-the-dead", "a wish for a node that is gone is dropped", "evaluator.why_invalid",
+             "if wish.target not in able(facts):", "if wish.target in facts.suspects:"),
     _seen_by(EVALUATOR + "test_whatever_operators_write_there_is_an_answer_and_it_comes_to_rest",
              "a-slip-stops-a-partition", "what an operator wrote wrongly stops nothing", "Document.decode",
-             "                    if name not in INTENTS:\n                        raise\n", "                    raise\n"),
+             "                    if name not in INTENTS:\n                        raise\n",
+             "                    raise\n"),
     _seen_by("tests/model/test_document.py::test_what_operators_wish_stops_nothing_and_is_kept_as_it_was",
              "slips-forgotten", "what an operator wrote wrongly is kept until its leader takes it out",
              "Document.encode", "**malformed, ", ""),

@@ -70,6 +70,8 @@ class Machines:
         """A node that nothing reaches from its peers."""
         self.is_in_doubt = False
         """Documents are written, and nobody is told so."""
+        self.down: dict[str, None] = {}
+        """Nodes without a process."""
         self.reads_failing = 0
         """So many documents cannot be read, the next ones that are asked for."""
         self.mint = ids.IdMint(7)
@@ -101,7 +103,9 @@ class Machines:
         return place(self.names, self.parameters.partitions, self.parameters.replicas)[partition]
 
     def give(self, name: str, *events: Event) -> None:
-        """Let a node take one turn."""
+        """Let a node take one turn, if it has a process."""
+        if name in self.down:
+            return
         turn = take_turn(self.nodes[name], self.now_ms + self.ahead_ms[name], events)
         self.stores[name].commit()
         for effect in (*turn.early, *turn.late):
@@ -149,7 +153,8 @@ class Machines:
         while self.now_ms < end_ms:
             self.deliver(len(self.flying))
             if not self.flying:
-                due_ms = min(node.deadline() - self.ahead_ms[name] for name, node in self.nodes.items())
+                due_ms = min(node.deadline() - self.ahead_ms[name] for name, node in self.nodes.items()
+                             if name not in self.down)
                 self.now_ms = min(end_ms, max(self.now_ms + 1, due_ms))
                 for name in self.names:
                     self.give(name, Ticked())
