@@ -6,6 +6,7 @@ from mutants.mutant import Mutant, mutant
 
 EVALUATOR = "tests/partition/test_evaluator.py::"
 ONE = EVALUATOR + "test_one_thing_at_a_time"
+OVERSEEING = "tests/node/test_overseeing.py::"
 WATCHING = "tests/node/test_watching.py::"
 
 
@@ -33,11 +34,34 @@ MUTANTS: tuple[Mutant, ...] = (
              "_and_not_of_the_connection", "watches-tell-of-the-weather",
              "a watch that ends with its connection tells of no change", "Documents._on_watch",
              "if event.type != EventType.NONE:", "if True:"),
+    _seen_by(OVERSEEING + "test_a_swap_that_is_lost_or_in_doubt_begins_anew_and_overwrites_nothing",
+             "steered-once-and-lost", "an operator's write that was lost is made again", "Overseeing.on_swapped",
+             "            self.outbox.carry_out([ReadDocument(event.partition)])\n",
+             "            self._refuse(event.partition, UNANSWERED)\n"),
+    _seen_by(OVERSEEING + "test_what_its_leader_would_take_out_again_is_refused", "promoted-while-frozen",
+             "nobody is promoted while a partition is frozen", "steering._wished",
+             "if freeze is not None and (not", "if freeze is None and (not"),
+    _seen_by(OVERSEEING + "test_what_its_leader_would_take_out_again_is_refused", "any-epoch-will-do",
+             "a promotion is bound to its epoch", "steering.steered",
+             "if request.epoch and request.epoch != document.epoch:", "if False:"),
+    _seen_by(OVERSEEING + "test_any_node_freezes_all_and_lets_go_of_one", "causes-untold",
+             "a document says who changed it, and why", "Overseeing.on_read",
+             "cause=self._asked.cause[:1_000]", "cause=''"),
+    _seen_by(OVERSEEING + "test_who_is_asked_how_the_cluster_is_names_what_is_held", "frozen-unsaid",
+             "status names what is frozen", "held._of", "if freeze is not None and is_frozen(document, now_ms):",
+             "if False:"),
+    _seen_by(OVERSEEING + "test_what_is_held_is_told_to_people_once_for_all_partitions_of_a_kind", "held-unsaid",
+             "people are told what operators hold", "attention._rest",
+             '        yield "held", words\n', "        pass\n"),
+    _seen_by("tests/model/test_roles.py::test_who_does_not_steer_changes_no_task_and_no_queue_of_others",
+             "anybody-freezes", "only admins hold partitions", "roles._PRODUCING",
+             '"submit_workflow",', '"submit_workflow", "freeze",'),
     _seen_by("tests/node/test_manatee_faults.py::test_b1_a_deposed_leader_that_hears_of_its_end_and_of_a_wish_at_once"
              "_obeys_nothing", "b1-wishes-before-roles", "no wish is looked at by a deposed leader",
              "evaluator._lead", "    if document.epoch > facts.epoch:\n",
-             "    if document.promote is not None and not why_invalid(facts, document, document.promote, now_ms):\n"
-             "        return _obey(facts, document, document.promote)\n    if document.epoch > facts.epoch:\n"),
+             "    wish = document.promote\n"
+             "    if wish is not None and not why_invalid(facts, document, wish, now_ms):\n"
+             "        return _obey(facts, document, wish)\n    if document.epoch > facts.epoch:\n"),
     _seen_by("tests/node/test_manatee_faults.py::test_b2_a_write_is_bound_to_what_it_was_made_of_so_no_freeze_is"
              "_overwritten", "b2-token-of-another-revision", "a write is bound to the revision it was made of",
              "Candidacy._heed", "= False\n            election.note_written(event.document, event.version)\n",
