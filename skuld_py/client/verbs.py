@@ -2,8 +2,8 @@
 awaited, a node in memory.
 
 A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``waiting``, ``pausing``,
-``limiting``, ``scheduling``, ``groups``, ``archiving``, ``attending`` or ``flows``, or in another class named
-here.
+``limiting``, ``scheduling``, ``groups``, ``archiving``, ``attending``, ``flows`` or ``operating``, or in another
+class named here.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from skuld_py.client.groups import Grouping
 from skuld_py.client.holding import Holding
 from skuld_py.client.limiting import Limiting
 from skuld_py.client.minting import Minter, wall_ms
+from skuld_py.client.operating import Operating
 from skuld_py.client.pausing import Pausing
 from skuld_py.client.reading import Reading
 from skuld_py.client.scheduling import Scheduling
@@ -34,7 +35,7 @@ NODES_VARIABLE = "SKULD_NODES"
 
 
 class Verbs(Enqueueing, Holding, Concluding, Reading, Waiting, Pausing, Limiting, Scheduling, Grouping,
-            Archiving, Attending, Flowing):
+            Archiving, Attending, Flowing, Operating):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 
     def __init__(self, holder: str | None, clock: Callable[[], float] = steady_s,

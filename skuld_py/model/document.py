@@ -11,6 +11,9 @@ carry the field on and do not write it, so what it says is true, but may be olde
 Within an epoch leader, cohort, floor, promises and previous stay; a new cohort means a new epoch. ``era`` is the
 epoch that seated the present cohort, so that "the same cohort?" is a comparison of numbers.
 
+What operators wish (``INTENTS``) may be nonsense, by a slip of a hand. Then it counts as not being there and is
+kept in ``malformed``, for status to name and for the leader to take out: no wish may stop a partition.
+
 Source: Manatee's cluster state object, with majorities in the place of its single sync.
 """
 
@@ -25,6 +28,10 @@ import attrs
 from skuld_py.errors import Malformed
 
 FORMAT = 1
+INTENTS = ("freeze", "promote", "mode")
+"""The fields that operators write."""
+NORMAL, SOLO = "normal", "solo"
+LEAD, REORDER, REBALANCE = "lead", "reorder", "rebalance"
 
 
 @attrs.frozen
@@ -73,7 +80,8 @@ class Freeze:
 
 @attrs.frozen
 class Promotion:
-    """An operator's wish: ``target`` shall lead (``lead``) or stand first in line (``reorder``)."""
+    """An operator's wish: ``target`` shall lead (``lead``), or be the first to succeed the leader (``reorder``);
+    or the voters shall stand in the order of placement, and the first of them lead (``rebalance``, no target)."""
 
     id: str
     kind: str
@@ -111,13 +119,15 @@ class Document:
     spent: int = 0
     """Epochs up to this one were promised to candidates that never led; 0 if no candidate had to say so."""
     quarantine: tuple[Quarantine, ...] = ()
-    mode: str = "normal"
+    mode: str = NORMAL
     freeze: Freeze | None = None
     promote: Promotion | None = None
     previous: Previous = Previous()
     promises: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     """Voter -> the newest epoch that it has promised, as the leaders elected by its vote know."""
     unknown: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
+    malformed: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
+    """What operators wrote that is no wish, as it was found."""
 
     @property
     def told_epoch(self) -> int:
@@ -132,21 +142,31 @@ class Document:
     def encode(self) -> bytes:
         """JSON, so that an operator can read it with any ZooKeeper client."""
         fields = attrs.asdict(self)
-        unknown = fields.pop("unknown")
-        return json.dumps({**unknown, **fields, "format": FORMAT}, sort_keys=True).encode()
+        unknown, malformed = fields.pop("unknown"), fields.pop("malformed")
+        return json.dumps({**unknown, **fields, **malformed, "format": FORMAT}, sort_keys=True).encode()
 
     @classmethod
     def decode(cls, raw: bytes) -> Document:
-        """Parse; raises ``Malformed`` naming the field."""
+        """Parse; raises ``Malformed`` naming the field, unless that is an operator's."""
         try:
             fields = dict(_object(json.loads(raw)))
         except (ValueError, TypeError, RecursionError) as problem:
             raise Malformed("partition document", repr(problem)) from None
         if fields.pop("format", FORMAT) != FORMAT:
             raise Malformed("partition document.format", "is of a newer version; upgrade this node")
-        known = {name: _parse(name, parse, fields.pop(name)) for name, parse in _PARSERS.items()
-                 if name in fields}
-        return cls(**known, unknown=fields)
+        known, malformed = dict[str, Any](), dict[str, Any]()
+        for name, parse in _PARSERS.items():
+            if name in fields:
+                value = fields.pop(name)
+                try:
+                    known[name] = _parse(name, parse, value)
+                except Malformed:
+                    if name not in INTENTS:
+                        raise
+                    malformed[name] = value
+        if "epoch" not in known:
+            raise Malformed("partition document.epoch", "is missing")
+        return cls(**known, unknown=fields, malformed=malformed)
 
 
 def _parse(name: str, parse: Any, value: Any) -> Any:
@@ -178,6 +198,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _mode(value: Any) -> str:
+    if value not in (NORMAL, SOLO):
+        raise ValueError(f"{value!r} is neither {NORMAL} nor {SOLO}")
+    return str(value)
+
+
 def _number(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a number from 0 up")
@@ -207,7 +233,7 @@ _PARSERS = {
     "seats": lambda value: tuple(_seat(part) for part in _list(value)),
     "learners": _names, "floor": _record(Floor, claims=_number, digest=_number, end_ms=_number),
     "horizon_ms": _number, "no_grant_before_ms": _number, "spent": _number,
-    "quarantine": lambda value: tuple(_quarantine(part) for part in _list(value)), "mode": _text,
+    "quarantine": lambda value: tuple(_quarantine(part) for part in _list(value)), "mode": _mode,
     "freeze": lambda value: None if value is None else _freeze(value),
     "promote": lambda value: None if value is None else _promotion(value),
     "previous": _record(Previous, epoch=_number, leader=_text, cohort=_names), "promises": _numbers,

@@ -128,6 +128,13 @@ class DocumentRead:
 
 
 @attrs.frozen
+class DocumentChanged:
+    """A partition document is not as it was last read; a read arms the watch that told, and any other one."""
+
+    partition: int
+
+
+@attrs.frozen
 class ReadFailed:
     """The registry did not answer a read."""
 
@@ -160,7 +167,8 @@ class Computed:
 
 
 Event = (Received | Asked | Withheld | Ticked | Settled | SessionChanged | KeyTold | MembersChanged | NodesChanged
-         | RulesChanged | SeatsChanged | DocumentRead | ReadFailed | DocumentSwapped | Computed)
+         | RulesChanged | SeatsChanged | DocumentRead | DocumentChanged | ReadFailed | DocumentSwapped
+         | Computed)
 
 
 # -- effects -------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.model.events import (
     Asked,
+    DocumentChanged,
     DocumentRead,
     DocumentSwapped,
     Effect,
@@ -58,7 +59,9 @@ from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Timekeeper
 from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.leadership.inquiries import Inquiries
+from skuld_py.node.leadership.overseeing import Overseer
 from skuld_py.node.leadership.requests import LeadershipRequests
+from skuld_py.node.leadership.watching import Watching
 from skuld_py.node.life.identity import note_joined
 from skuld_py.node.limits.borrower import Loans
 from skuld_py.node.limits.lender import Lender
@@ -107,6 +110,7 @@ class Node:
         self._moves = Moves(operations, self._exchanges)
         self._steward = Steward(operations, self.timekeeper, self._exchanges, self._moves)
         self.timekeeper.on_verdict = self._note_rights
+        self._watching, self._overseer = Watching(operations), Overseer(operations)
         self._dependencies, self._lapses = Dependencies(operations), Lapses(operations)
         self._loans = Loans(operations)
         self.lender = Lender(operations, self._steward.led_since)
@@ -123,14 +127,15 @@ class Node:
             WriteRequests(operations, admission, self._floor),
             ClaimRequests(operations, admission, gates, self._parked), reads,
             SettingRequests(operations, self._ticks.check), LimitRequests(self.lender, self._loans),
-            leadership, self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges),
+            leadership, self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges), self._overseer,
             RetentionRequests(operations, self._steward.slices), self._workers, self._workflows]
         self._clients = ClientDoor(operations, asked_of(features))
         self._served = served_of(features)
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
-            self.timekeeper, Inquiries(operations), self._lapses, self._steward, self._steward.gossiper,
-            self._ticks, operations.timers, self._workers, self._workflows, self._workflows.reaper,
+            self.timekeeper, Inquiries(operations), self._watching, self._lapses, self._steward,
+            self._steward.gossiper, self._ticks, operations.timers, self._workers, self._workflows,
+            self._workflows.reaper,
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.
@@ -220,7 +225,10 @@ class Node:
             case DocumentRead():
                 self._steward.on_read(now_ms, event)
                 self._moves.on_read(now_ms, event.partition, event.document)
+                self._overseer.on_read(now_ms, event)
                 self._horizons.wake(now_ms)
+            case DocumentChanged():
+                self._watching.note(event.partition)
             case ReadFailed():
                 self._candidacy(event.partition).on_read_failed(now_ms)
                 self.view.bulletin.change(event.partition)
@@ -229,6 +237,7 @@ class Node:
 
     def _on_swapped(self, now_ms: int, event: DocumentSwapped) -> None:
         self._outbox.carry_out(self._candidacy(event.partition).on_swapped(now_ms, event))
+        self._overseer.on_swapped(event)
         self.view.bulletin.change(event.partition)
         self._horizons.wake(now_ms)
 
@@ -253,7 +262,7 @@ class Node:
 
     def description(self) -> m.Described:
         """The cluster as seen from here, for whoever watches this node."""
-        return self._describe(0)
+        return self._describe(0, self._settled_ms)
 
     malformed_count = 0
     """Peers' messages that parsed but made no sense; dropped."""

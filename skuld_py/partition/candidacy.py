@@ -106,10 +106,23 @@ class Candidacy:
             return []
         if election.phase is Phase.READING:
             return self._decide(now_ms, event, facts)
-        if election.is_leading and self._is_reading:
-            self._is_reading = self._is_in_doubt = False
-            election.note_written(document, event.version)
+        if election.is_leading:
+            self._heed(event)
         return []
+
+    def _heed(self, event: DocumentRead) -> None:
+        """A leader sees its document: as it is, or as another one, an operator mostly, has changed it. With a
+        write under way it is not clear which of the two is newer; then it is read once more. Of one that
+        is gone it learns by its next write."""
+        election = self._election
+        if self._is_reading:
+            self._is_reading = self._is_in_doubt = False
+            election.note_written(event.document, event.version)
+        elif self._written is None and event.version > election.version:
+            election.note_written(event.document, event.version)
+        elif event.version != election.version and event.version >= 0:
+            self._is_in_doubt = True
+            election.changed(self._vnode.partition)
 
     def _check_memory(self, now_ms: int, document: Document) -> None:
         """A node that led an epoch, or whose vote was counted for it, has durably promised it before. If this node

@@ -22,7 +22,7 @@ from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import header_of
-from skuld_py.model.document import Document, Member
+from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.history import token_of
 from skuld_py.model.outcomes import ERROR_SEQ
 from skuld_py.model.remarks import Kind, Remark, partition_said
@@ -72,6 +72,8 @@ class Vnode:
         self._suspicion = ""
         self.has_read = False
         """Whether the partition's document was read in this life, and held against what is remembered here."""
+        self.known = NOBODY
+        """The document as it was last read."""
         self.spent = 0
         self._bound_tokens()
         self.election = Election(partition, me, timing, jitter_ms, changed=self._bulletin.change)
@@ -164,6 +166,7 @@ class Vnode:
     def note_document(self, document: Document, heard_epoch: int) -> None:
         """Take the document as it was read, perhaps to see whether ``heard_epoch`` has a leader. A peer that said
         it leads an epoch which the document does not know of is not believed any more."""
+        self.known = document
         self.spent = max(self.spent, document.spent)
         self._bound_tokens()
         if heard_epoch > document.epoch and self.leader_epoch > document.epoch and not self.election.is_leading:

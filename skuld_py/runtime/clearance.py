@@ -48,6 +48,7 @@ _VERBS: Mapping[type[m.Message], str] = {
     m.Advance: "advance",
     m.Survey: "workflows",
     m.Follow: "follow_log",
+    m.Steer: "freeze",
 }
 MAY: Mapping[type[m.Message], tuple[Role, ...]] = {
     m.Greet: CLIENTS, **{of: roles_for(verb) for of, verb in _VERBS.items()}}

@@ -22,6 +22,7 @@ from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.events import (
     Answer,
     Asked,
+    DocumentChanged,
     DocumentRead,
     DocumentSwapped,
     Effect,
@@ -138,6 +139,7 @@ class SingleNode:
                 outcome = Outcome.WON if version == expected else Outcome.LOST
                 if outcome is Outcome.WON:
                     self._document = version + 1, wanted
+                    self._events.append(DocumentChanged(partition))
                 self._events.append(DocumentSwapped(partition, wanted.write_id, outcome, self._document[0]))
             case _:
                 raise AssertionError(f"a node without peers wants {effect}")

@@ -12,14 +12,14 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.verbs.votes import partitions_said, shortages
-from skuld_py.verbs.words import many, said
+from skuld_py.verbs.words import many, moment, said
 
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
 STARVED_SHOWN = 8
 """Workflows without slots that are named one by one."""
 KINDS = ("nodes_missing", "nodes_down", "unheard", "no_session", "wrong_clock", "no_leader", "no_majority",
-         "moving", "uncollected", "releases_differ", "unproven", "starved", "paused",
+         "moving", "uncollected", "releases_differ", "unproven", "starved", "held", "paused",
          "uncounted")
 """Every kind there is, for programs that must show those that are well, too."""
 
@@ -128,6 +128,8 @@ def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "starved", f"workflow {row.workflow} waits, no slot works on it: {row.reason}"
     if described.starved_count > STARVED_SHOWN:
         yield "starved", f"{described.starved_count - STARVED_SHOWN:,} more workflows wait without a slot"
+    for words in _held(described):
+        yield "held", words
     for queue in described.paused[:PAUSED_SHOWN]:
         yield "paused", f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
     if len(described.paused) > PAUSED_SHOWN:
@@ -151,6 +153,21 @@ def _moves(described: m.Described) -> list[str]:
                 found.append(f"node {name} {what.format(many(len(rows), 'partition'))}{reason}: {moved:,} rows"
                              f" so far, {done} of {len(rows)} done")
     return found
+
+
+def _held(described: m.Described) -> Iterator[str]:
+    """What operators hold: mostly one has held many partitions at once."""
+    words = {"frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
+             "solo": "solo: no other node gets a vote until 'skuld solo --off'",
+             "promotion": "waiting for what an operator wished: {}",
+             "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
+    found: dict[tuple[str, str], list[int]] = {}
+    for row in described.held:
+        if row.what in words:
+            until = f" until {moment(row.until_ms)[:16]}" if row.until_ms else ""
+            found.setdefault((row.what, row.words + until), []).append(row.partition)
+    for (what, how), partitions in found.items():
+        yield f"{partitions_said(partitions)} {_be(len(partitions))} {words[what].format(how)}"
 
 
 def _uncollected(facts: Facts) -> list[str]:

@@ -250,6 +250,20 @@ class Paused(TypedDict):
     missing: list[str]
 
 
+class RefusedPartition(TypedDict):
+    """A partition that stays as it is, and why."""
+
+    partition: int
+    reason: str
+
+
+class Overseen(TypedDict):
+    """Of how many partitions something was changed, and which stay as they are."""
+
+    changed: int
+    refused: list[RefusedPartition]
+
+
 class PausedQueues(TypedDict):
     """The queues that are paused, by name."""
 

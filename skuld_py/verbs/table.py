@@ -4,9 +4,9 @@ and a method of the client's that it calls.
 
 from __future__ import annotations
 
-from skuld_py.verbs import enqueueing, holding, queues, tasks, workers, workflows
+from skuld_py.verbs import enqueueing, holding, operators, queues, tasks, workers, workflows
 
 VERBS = (*enqueueing.VERBS, *holding.VERBS, *tasks.VERBS, *queues.VERBS, *workers.VERBS,
-         *workflows.VERBS)
+         *workflows.VERBS, *operators.VERBS)
 GROUPS = {"schedule": "Have tasks enqueued periodically, see which are, and end it."}
 """The words of help for the first word of commands of two words."""

@@ -30,10 +30,11 @@ pages, writes them and says so; a worker reports by itself, takes its seats, and
 ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "wait_s": "wait", "per_s": "per",
              "priority": "priority", "id": "id", "headers": "header", "states": "state", "follow_s": "follow",
              "deps": "dep", "dep_wait_s": "dep-wait", "unique_window_s": "unique-window",
-             "every_s": "every", "timeout_s": "timeout"}
+             "every_s": "every", "timeout_s": "timeout", "for_s": "for", "within_s": "within"}
 """Arguments of methods that are options of verbs."""
 GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page", "delay_s",
-         "results", "errors", "name", "after", "like", "partition", "definition", "reason", "fence", "position"}
+         "results", "errors", "name", "after", "like", "partition", "definition", "reason", "fence", "position",
+         "node"}
 """Arguments of methods that are arguments of verbs, or the verb's own affair."""
 
 

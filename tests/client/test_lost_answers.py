@@ -124,6 +124,12 @@ ROWS = (
     Row("remove_limits", m.PutSetting, lambda world: world.me.remove_limits(QUEUE)),
     Row("put_schedule", m.PutSetting, lambda world: world.me.put_schedule("beat", "other", every_s=3600)),
     Row("remove_schedule", m.PutSetting, lambda world: world.me.remove_schedule("old")),
+    Row("freeze", m.Steer, lambda world: world.me.freeze(0)),
+    Row("unfreeze", m.Steer, lambda world: world.me.unfreeze(0)),
+    Row("promote", m.Steer, lambda world: world.me.promote(world.me.status().node, 0)),
+    Row("reorder", m.Steer, lambda world: refused(world.me.reorder, world.me.status().node, 0)),
+    Row("rebalance", m.Steer, lambda world: world.me.rebalance(0)),
+    Row("solo", m.Steer, lambda world: world.me.solo(0)),
 )
 
 
@@ -133,6 +139,12 @@ def insist(held: Sequence[bool | None]) -> None:
         raise Refused("fenced", "claims: lost")
     if None in held:
         raise Uncertain("uncertain", "claims: nobody knows")
+
+
+def refused(use: Callable[..., object], *arguments: object) -> None:
+    """What a cluster of one node has no use for."""
+    with pytest.raises(Refused, match="leads it"):
+        use(*arguments)
 
 
 def nothing(other: MemoryClient) -> None:

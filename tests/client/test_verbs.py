@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import product
 from typing import Any
 from uuid import UUID
@@ -674,6 +675,27 @@ def nothing_is_offered_to_an_archive_by_nodes_that_keep_everything(client: Any, 
     with pytest.raises(Refused) as refusal:
         client.archived(Page(0, (), False, (), 1, bytes(20), bytes(8)))
     assert refusal.value.code == "no_archive"
+
+
+@of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder")
+def partitions_are_held_and_let_go(client: Any, queue: str) -> None:
+    leader = client.status().partitions[0].leader
+
+    assert client.freeze(0, reason="why", for_s=60).changed == 1
+    for wish in (partial(client.promote, leader), partial(client.reorder, leader), client.rebalance):
+        with pytest.raises(Refused, match=r"frozen by .*'skuld unfreeze' first"):
+            wish(partition=0)
+    task_id = client.enqueue(queue, b"x")
+    assert client.claim(queue)[0].id == task_id
+    assert client.unfreeze().refused == {} and client.unfreeze().changed == 0
+    assert client.promote(leader, 0).changed == 0
+    with pytest.raises(Refused, match="leads it"):
+        client.reorder(leader, 0)
+    assert client.solo().changed >= 1
+    assert client.solo(0, off=True).changed == 1
+    client.solo(off=True)
+    with pytest.raises(Refused, match="partitions, 0 to"):
+        client.freeze(4_000)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: str(story.__name__))

@@ -41,7 +41,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "fail": CLAIM, "fail_many": {"claims": [CLAIM]}, "snooze": {**CLAIM, "delay_s": 1}, "cancel": {"ids": [ID]},
     "retry": {"ids": [ID]}, "results": {"ids": [ID]}, "set_limits": {"concurrency": 1},
     "put_schedule": {"name": "yearly", "queue": "yearly", "cron": "0 0 1 1 *"},
-    "remove_schedule": {"name": "none"},
+    "remove_schedule": {"name": "none"}, "promote": {"node": "nobody"}, "reorder": {"node": "nobody"},
 }
 
 QUERIES = {"workflow": "?workflow=nobody", "await_workflow": "?workflow=nobody&wait_s=0"}

@@ -28,12 +28,24 @@ def test_any_value_is_a_document_or_malformed(value: object) -> None:
 
 
 @pytest.mark.parametrize("raw", [
-    b'{"floor": []}', b'{"previous": ""}', b'{"freeze": []}', b'{"seats": [[]]}', b'{"seats": {}}',
+    b'{"floor": []}', b'{"previous": ""}', b'{"freeze": []}', b"{}", b'{"seats": [[]]}', b'{"seats": {}}',
     b'{"quarantine": ""}', b'{"learners": "abc"}', b"[]", b"[[1, 2]]", b"[" * 100_000,
     b'{"floor":' * 100_000, b"", b"\xff"])
 def test_what_an_operator_may_have_written_by_hand_is_malformed(raw: bytes) -> None:
     with pytest.raises(Malformed):
         Document.decode(raw)
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    ("freeze", []), ("freeze", "yes"), ("freeze", {"whom": 1}), ("promote", 7), ("promote", {"id": None}),
+    ("mode", "single"), ("mode", None)])
+def test_what_operators_wish_stops_nothing_and_is_kept_as_it_was(field: str, value: object) -> None:
+    raw = {**json.loads(Document(epoch=3).encode()), field: value}
+    document = Document.decode(json.dumps(raw).encode())
+
+    assert document.malformed == {field: value}
+    assert getattr(document, field) == getattr(Document(), field)
+    assert json.loads(document.encode()) == raw
 
 
 def test_a_document_comes_back_as_it_was() -> None:

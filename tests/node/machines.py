@@ -20,6 +20,7 @@ from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.events import (
     Answer,
     Asked,
+    DocumentChanged,
     DocumentRead,
     DocumentSwapped,
     Effect,
@@ -69,6 +70,8 @@ class Machines:
         """A node that nothing reaches from its peers."""
         self.is_in_doubt = False
         """Documents are written, and nobody is told so."""
+        self.down: dict[str, None] = {}
+        """Nodes without a process."""
         self.reads_failing = 0
         """So many documents cannot be read, the next ones that are asked for."""
         self.mint = ids.IdMint(7)
@@ -100,7 +103,9 @@ class Machines:
         return place(self.names, self.parameters.partitions, self.parameters.replicas)[partition]
 
     def give(self, name: str, *events: Event) -> None:
-        """Let a node take one turn."""
+        """Let a node take one turn, if it has a process."""
+        if name in self.down:
+            return
         turn = take_turn(self.nodes[name], self.now_ms + self.ahead_ms[name], events)
         self.stores[name].commit()
         for effect in (*turn.early, *turn.late):
@@ -123,11 +128,17 @@ class Machines:
                 version, _ = self.documents.get(effect.partition, (-1, NOBODY))
                 outcome = Outcome.WON if version == effect.version else Outcome.LOST
                 if outcome is Outcome.WON:
-                    self.documents[effect.partition] = (version + 1, effect.document)
+                    self.write(effect.partition, effect.document)
                     version += 1
                 outcome = Outcome.UNCERTAIN if self.is_in_doubt else outcome
                 self.flying.append((name, DocumentSwapped(effect.partition, effect.document.write_id, outcome,
                                                           version)))
+
+    def write(self, partition: int, document: Document) -> None:
+        """Put a document, as an operator or a node does; all watches tell."""
+        version, _ = self.documents.get(partition, (-1, NOBODY))
+        self.documents[partition] = (version + 1, document)
+        self.flying.extend((name, DocumentChanged(partition)) for name in self.names)
 
     def deliver(self, count: int) -> None:
         """Let the next ``count`` messages arrive."""
@@ -142,7 +153,8 @@ class Machines:
         while self.now_ms < end_ms:
             self.deliver(len(self.flying))
             if not self.flying:
-                due_ms = min(node.deadline() - self.ahead_ms[name] for name, node in self.nodes.items())
+                due_ms = min(node.deadline() - self.ahead_ms[name] for name, node in self.nodes.items()
+                             if name not in self.down)
                 self.now_ms = min(end_ms, max(self.now_ms + 1, due_ms))
                 for name in self.names:
                     self.give(name, Ticked())

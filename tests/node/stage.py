@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from node.looks import LOOKS
+from node import looks, operating
 from node.machines import Machines
 from node.trace import BACKGROUND, Names, Sent, answers_of, lines_of, node_of
 from skuld_py.config import Retention
@@ -53,6 +53,7 @@ KINDS = {kind.__name__: kind for kind in m.MESSAGES}
 NOTHING, ME, FOLLOWER, GIVEN = "nothing", "me", "follower", "given "
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _RANGE = re.compile(r"([a-z-]+)(\d+)\.\.(\d+)")
+LOOKS = {**looks.LOOKS, **operating.LOOKS}
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 T = TypeVar("T")
 
@@ -103,6 +104,7 @@ OPTIONS: Mapping[str, Callable[[str], Any]] = {
     "policy": lambda text: one_of(POLICIES, "policy", text), "patience": milliseconds, "attempts": number,
     "backoff": milliseconds, "after": milliseconds, "w": number,
     "lease": milliseconds, "wait": milliseconds, "delay": milliseconds, "error": str.encode, "result": str.encode,
+    "epoch": number, "within": milliseconds,
     "final": number, "number": number, "concurrency": number, "rate": number, "window": milliseconds,
     "burst": number}
 """What stands behind a directive's words, and how it is read."""
@@ -414,6 +416,43 @@ class Stage:
         for name in self.here.names:
             self.here.give(name, MembersChanged(tuple(each for each in self.here.members if each.name in names)))
 
+    # -- operators and deaths: see ``node.operating`` ---------------------------------------------
+
+    def down(self, *words: str) -> None:
+        """Processes die."""
+        for word in words:
+            operating.down(self.here, self.node(word))
+
+    def up(self, *words: str) -> None:
+        """They are started again."""
+        for word in words:
+            operating.up(self.here, self.node(word))
+
+    def place(self, *words: str) -> None:
+        """Which nodes partitions are placed on."""
+        operating.place(self.here, tuple(self.node(word) for word in words))
+
+    def freeze(self, time: str = "0s") -> None:
+        """Leader and cohort stay."""
+        operating.freeze(self.here, milliseconds(time))
+
+    def unfreeze(self) -> None:
+        """They do not, any more."""
+        operating.unfreeze(self.here)
+
+    def wish(self, kind: str, word: str = "", *, epoch: int = 0, within: int = 30_000) -> None:
+        """An operator's wish; of an unknown node as it is said."""
+        known = {node_of(name): name for name in self.here.names}
+        operating.wish(self.here, kind, known.get(word, word), epoch, within)
+
+    def solo(self, word: str) -> None:
+        """``on`` or ``off``."""
+        operating.solo(self.here, word)
+
+    def scrawl(self, field: str, value: str) -> None:
+        """A field by hand."""
+        operating.scrawl(self.here, field, value)
+
     def copy(self, word: str) -> None:
         """Keep what a node's disk has."""
         self.disks[word] = self.here.stores[self.node(word)].snapshot()
@@ -437,4 +476,6 @@ DOES: Mapping[str, Callable[..., None]] = {
     "cluster": Stage.cluster, "name": Stage.name, "pass": Stage.pass_, "limits": Stage.limits,
     "pause": Stage.pause, "resume": Stage.resume, "lose": Stage.lose, "deafen": Stage.deafen, "show": Stage.show,
     "restart": Stage.restart, "session": Stage.session, "resign": Stage.resign, "members": Stage.members,
-    "copy": Stage.copy, "restore": Stage.restore}
+    "copy": Stage.copy, "restore": Stage.restore, "down": Stage.down, "up": Stage.up, "place": Stage.place,
+    "freeze": Stage.freeze, "unfreeze": Stage.unfreeze, "wish": Stage.wish, "solo": Stage.solo,
+    "scrawl": Stage.scrawl}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import attrs
@@ -18,7 +19,9 @@ from skuld_py.partition.leadership.evaluator import (
     Stand,
     Write,
     Yield,
+    by_wish,
     evaluate,
+    next_change_ms,
     next_cohort,
 )
 
@@ -45,6 +48,13 @@ def document(**changes: Any) -> Document:
 
 LEADS_FOR_N1: dict[str, Any] = {"me": EVERYBODY["n2"]}
 FROZEN = Freeze("f", "op", "why", 1)
+WISH = Promotion("p", "lead", "n3", 4, NOW + 1, "op")
+
+
+def wished(kind: str, target: str) -> Any:
+    return facts(), document(promote=attrs.evolve(WISH, kind=kind, target=target))
+
+
 CASES: dict[str, tuple[Facts, Document, Action]] = {
     "the leader is gone": (heir(), DOCUMENT, Stand(OLD)),
     "the leader is another process": (heir(live=EVERYBODY), document(boot="before"), Stand(OLD)),
@@ -125,6 +135,28 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
         Write(document(learners=("n4",), horizon_ms=9_000))),
     "a wish is obeyed": (facts(), document(promote=Promotion("p", "lead", "n3", 4, NOW + 1, "op")),
                          Yield(("n3",), ("n3", "n1", "n2"))),
+    "a wish for a successor is obeyed": (*wished("reorder", "n3"), Stand(("n1", "n3", "n2"))),
+    "a successor is the first already": (*wished("reorder", "n2"), Write(DOCUMENT)),
+    "a wish for balance is obeyed by the first of the owners": (
+        facts(owners=("n1", "n3", "n2")), document(promote=attrs.evolve(WISH, kind="rebalance", target="")),
+        Stand(("n1", "n3", "n2"))),
+    "a wish for balance is obeyed by another one": (
+        facts(owners=("n3", "n2", "n1")), document(promote=attrs.evolve(WISH, kind="rebalance", target="")),
+        Yield(("n3",), ("n3", "n2", "n1"))),
+    "what is in balance stays": (*wished("rebalance", ""), Write(DOCUMENT)),
+    "what moves is not balanced meanwhile": (
+        facts(owners=NEW), document(learners=("n4",), promote=attrs.evolve(WISH, kind="rebalance", target="")),
+        Write(document(learners=("n4",)))),
+    "what is no wish is dropped": (*wished("demote", "n3"), Write(DOCUMENT)),
+    "a wish for a stranger is dropped": (*wished("lead", "n5"), Write(DOCUMENT)),
+    "a wish for the leader is dropped": (*wished("lead", "n1"), Write(DOCUMENT)),
+    "a wish for a node that is about to stop is dropped": (
+        facts(leavers=["n3"]), document(promote=WISH), Write(DOCUMENT)),
+    "a wish waits while frozen": (facts(), document(promote=WISH, freeze=FROZEN), Rest("held by an operator")),
+    "a deposed leader looks at no wish": (facts(), document(promote=attrs.evolve(WISH, epoch=5), epoch=5),
+                                          Resign("epoch 5 has begun")),
+    "what is malformed is taken out": (facts(), document(malformed={"promote": 7}), Write(DOCUMENT)),
+    "what is malformed holds nobody": (heir(), document(malformed={"freeze": "yes"}), Stand(OLD)),
     "a wish of another epoch is dropped": (
         facts(), document(promote=Promotion("p", "lead", "n3", 3, NOW + 1, "op")), Write(DOCUMENT)),
     "a wish that expired is dropped": (
@@ -181,3 +213,32 @@ def test_no_cohort_has_fewer_able_voters_than_the_one_before_it(
 def test_a_dead_owner_keeps_no_seat_for_which_an_able_voter_would_have_to_leave() -> None:
     """n3 was seated and is dead; n5 comes. Were n2 to leave now, one more death would be the end."""
     assert next_cohort(("n1", "n2", "n3"), ("n1", "n3", "n5"), ["n5"], ["n1", "n2", "n5"]) == ("n1", "n5", "n2")
+
+
+RAW = st.recursive(st.none() | st.booleans() | st.integers(0, 9) | st.text(max_size=3), lambda inner: (
+    st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "kind", "target", "epoch", "until_ms"]),
+                                                  inner, max_size=5)), max_leaves=6)
+
+
+@given(st.fixed_dictionaries({}, optional={"freeze": RAW, "promote": RAW, "mode": RAW}), VOTERS, SOME)
+def test_whatever_operators_write_there_is_an_answer_and_it_comes_to_rest(
+        written: dict[str, Any], owners: tuple[str, ...], suspects: set[str]) -> None:
+    read = Document.decode(json.dumps({**json.loads(DOCUMENT.encode()), **written, "new": 1}).encode())
+    known = facts(owners=owners, suspects=dict.fromkeys(suspects, "why"))
+    action = evaluate(known, read, NOW)
+    if isinstance(action, Write):
+        assert action.document.unknown == {"new": 1}
+        assert not isinstance(evaluate(known, action.document, NOW), Write)
+    assert read.malformed.keys() <= {"freeze", "promote", "mode"}
+    assert not isinstance(evaluate(heir(), read, NOW), Write)
+
+
+def test_time_alone_ends_what_operators_hold_and_wish() -> None:
+    assert next_change_ms(document(freeze=attrs.evolve(FROZEN, until_ms=7_000), promote=WISH), NOW) == NOW + 1
+    assert next_change_ms(document(freeze=attrs.evolve(FROZEN, until_ms=7_000)), NOW) == 7_000
+    assert next_change_ms(document(freeze=FROZEN), NOW) == next_change_ms(DOCUMENT, NOW) > 1 << 60
+
+
+def test_whom_an_operator_wished_for_comes_first_unless_there_was_a_leader_since() -> None:
+    assert by_wish(document(promote=WISH), OLD) == ["n3", "n1", "n2"]
+    assert by_wish(document(promote=attrs.evolve(WISH, epoch=3)), OLD) == by_wish(DOCUMENT, OLD) == [*OLD]

@@ -32,6 +32,7 @@ from skuld_py.model.messages.client import (
     Got,
     Greet,
     Greeted,
+    HeldRow,
     List,
     Listed,
     MemberRow,
@@ -44,6 +45,7 @@ from skuld_py.model.messages.client import (
     TaskRow,
 )
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
+from skuld_py.model.messages.operating import RefusalRow, Steer, Steered
 from skuld_py.model.messages.outcomes import DELAY_MS_MAX, Cancel, Conclude, Revival, Revive, Revived
 from skuld_py.model.messages.reads import (
     ENDS_MAX,
@@ -174,7 +176,7 @@ OPERATIONS: tuple[str, ...] = (
     "Interest", "Stirred", "Ebb", "Ebbed", "Collect", "Collected", "Borrow", "Lent", "Reckon", "Reckoned",
     "Spent", "Freed", "Offer", "Offered", "Discard", "Discarded", "Sum", "Summed", "PartialGossip",
     "Report", "Reported", "Muster", "Mustered", "Submit", "Kill", "Advance", "Decreed", "Survey", "Surveyed",
-    "Follow", "Followed",
+    "Follow", "Followed", "Steer", "Steered",
 )
 """The operation table: a message's code on the wire is the index of its name here. ``MESSAGES`` is of classes."""
 
@@ -270,6 +272,7 @@ __all__ = [
     "Granted",
     "Greet",
     "Greeted",
+    "HeldRow",
     "Interest",
     "Invite",
     "JoinMe",
@@ -310,6 +313,7 @@ __all__ = [
     "Replicate",
     "Report",
     "Reported",
+    "RefusalRow",
     "RequestVote",
     "Revival",
     "Revive",
@@ -320,6 +324,8 @@ __all__ = [
     "Share",
     "Spent",
     "StarvedRow",
+    "Steer",
+    "Steered",
     "StepSpec",
     "Stirred",
     "Submit",

@@ -417,10 +417,22 @@ class StarvedRow:
 
 
 @attrs.frozen
+class HeldRow:
+    """What operators hold or wish of a partition, as its document says. ``what``: frozen, solo, promotion,
+    malformed; ``words``: by whom, and why; ``until_ms``: until when, 0 for no end."""
+
+    partition: int = fields.partition()
+    what: str = fields.text(16)
+    words: str = fields.text(500)
+    until_ms: int = fields.moment()
+
+
+@attrs.frozen
 class Described(Message):
     """The cluster as one node sees it. ``paused``: the first of the queues from which it grants nothing.
     ``collections``: of the nodes that delete what ended long ago. ``is_unproven``: claims count without a proof;
-    said only to clients that read it. ``starved``: the first of the workflows that no slot serves, of so many."""
+    said only to clients that read it. ``starved``: the first of the workflows that no slot serves, of so many.
+    ``held``: what operators hold of the partitions that this node keeps."""
 
     request: int = fields.number()
     node: str = fields.wide_name()
@@ -433,6 +445,7 @@ class Described(Message):
     is_unproven: bool = fields.truth(default=False, since=1)
     starved: tuple[StarvedRow, ...] = fields.rows(StarvedRow, STARVED_MAX, default=(), since=3)
     starved_count: int = fields.number(default=0, since=3)
+    held: tuple[HeldRow, ...] = fields.rows(HeldRow, PARTITIONS_MAX, default=(), since=3)
 
     @property
     def workers(self) -> int:

@@ -31,7 +31,7 @@ from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.retention.slices import Slices
-from skuld_py.partition.leadership.evaluator import Facts
+from skuld_py.partition.leadership.evaluator import Facts, by_wish, next_change_ms
 from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.vnode import Role, Vnode
 
@@ -217,7 +217,7 @@ class Steward(Duty):
         me, timing = self._view.me.name, self._view.timing
         if not vnode.standing.epoch:
             return max(since_ms + voters.index(me) * timing.first_heir_delay_ms, vnode.election.next_attempt_ms)
-        live = [name for name in voters if name in self._view.live]
+        live = [name for name in by_wish(vnode.known, voters) if name in self._view.live]
         rank = live.index(me) if me in live else len(live)
         return max(since_ms + rank * timing.heir_delay_ms,
                    vnode.election.next_attempt_ms + 2 * rank * timing.retry_ms)
@@ -254,7 +254,7 @@ class Steward(Duty):
         timing, document = self._view.timing, vnode.election.document
         if self._view.candidacy(vnode).is_moving:
             return now_ms
-        due_ms = document.horizon_ms - timing.horizon_ms // 2
+        due_ms = min(document.horizon_ms - timing.horizon_ms // 2, next_change_ms(document, now_ms))
         if not self._is_settled(now_ms, vnode):
             due_ms = min(due_ms, self._led.get(vnode.partition, (0, now_ms))[1] + timing.steady_ms)
         elif document.cohort[:1] != (self._view.me.name,):

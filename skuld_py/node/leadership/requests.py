@@ -12,6 +12,7 @@ from skuld_py.node.copies.moves import Moves
 from skuld_py.node.knowledge.floor import Floor
 from skuld_py.node.leadership.clocks import Timekeeper
 from skuld_py.node.leadership.elections import Steward
+from skuld_py.node.leadership.held import held
 from skuld_py.node.leadership.status import described
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Origin
@@ -53,14 +54,15 @@ class LeadershipRequests:
 
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:
         is_unproven = message.reads_unproven and not self._view.notary.demands(now_ms)
-        self._outbox.reply(origin, attrs.evolve(self.description(origin.request), is_unproven=is_unproven))
+        self._outbox.reply(origin, attrs.evolve(
+            self.description(origin.request, now_ms), is_unproven=is_unproven))
 
-    def description(self, request: int) -> m.Described:
+    def description(self, request: int, now_ms: int) -> m.Described:
         """The cluster as seen from here."""
         gossiper = self._steward.gossiper
         return described(self._view, request, self._timekeeper.agreement,
                          (*self._moves.rows(), *gossiper.moves()), gossiper.collections(), gossiper.programs,
-                         self._steward.silent, gossiper.workers)
+                         self._steward.silent, gossiper.workers, held(self._view, now_ms))
 
     def _request_vote(self, now_ms: int, peer: str, message: m.RequestVote) -> m.Vote | None:
         vnode = self._ownership.vnode(message.partition)

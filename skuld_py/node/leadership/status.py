@@ -30,7 +30,8 @@ def own_program(view: View) -> Program:
 
 def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRow, ...],
               collections: tuple[m.CollectionRow, ...], programs: Mapping[str, Program],
-              silent: Collection[str], workers: Mapping[str, tuple[int, int]]) -> m.Described:
+              silent: Collection[str], workers: Mapping[str, tuple[int, int]],
+              held: tuple[m.HeldRow, ...] = ()) -> m.Described:
     """Nodes, partitions, moves, paused queues, and collections. ``programs``: what other nodes said they run.
     ``silent``: live nodes of which nothing is heard. ``workers``: how many report to other nodes, and their
     slots."""
@@ -50,7 +51,7 @@ def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRo
     return m.Described(request, view.me.name, view.session.value, nodes, partitions, within(moves, PARTITIONS_MAX),
                        tuple(sorted(view.settings.paused)[:PAUSED_MAX]), collections,
                        starved=tuple(m.StarvedRow(*each) for each in [*starved.items()][:STARVED_MAX]),
-                       starved_count=len(starved))
+                       starved_count=len(starved), held=held)
 
 
 def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:

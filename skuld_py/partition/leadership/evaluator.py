@@ -25,16 +25,14 @@ wishes before roles, and from writing documents that were not derived from the o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
-from skuld_py.model.document import Document, Member, Quarantine
+from skuld_py.model.document import LEAD, REBALANCE, REORDER, SOLO, Document, Member, Promotion, Quarantine
 from skuld_py.partition.leadership import quorum
 
 Names = tuple[str, ...]
-SOLO = "solo"
-LEAD = "lead"
 
 
 @attrs.frozen
@@ -114,6 +112,20 @@ def is_frozen(document: Document, now_ms: int) -> bool:
     return freeze is not None and (not freeze.until_ms or now_ms < freeze.until_ms)
 
 
+def by_wish(document: Document, voters: Sequence[str]) -> list[str]:
+    """Voters in the order of succession: an operator may have wished for one of them, and none has led since."""
+    wish = document.promote
+    is_open = wish is not None and wish.epoch == document.epoch
+    return sorted(voters, key=lambda name: not (is_open and wish is not None and name == wish.target))
+
+
+def next_change_ms(document: Document, now_ms: int) -> int:
+    """When time alone changes what an operator holds or wishes."""
+    freeze, wish = document.freeze, document.promote
+    ends = (freeze.until_ms if freeze else 0, wish.expires_ms if wish else 0)
+    return min((end_ms for end_ms in ends if end_ms > now_ms), default=1 << 62)
+
+
 # -- who does not lead -----------------------------------------------------------------------------
 
 
@@ -162,11 +174,22 @@ def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest("held by an operator")
     if facts.is_leaving:
         return _hand_over(facts, document)
-    wish = document.promote
-    if wish is not None and wish.kind == LEAD:
-        others = [name for name in document.cohort if name != wish.target]
-        return Yield((wish.target,), (wish.target, *others))
+    if document.promote is not None:
+        return _obey(facts, document, document.promote)
     return _move(facts, document)
+
+
+def _obey(facts: Facts, document: Document, wish: Promotion) -> Action:
+    """Do what an operator wishes, which is valid: each wish is an election, and is gone with it."""
+    me, others = facts.me.name, [name for name in document.cohort if name != wish.target]
+    if not quorum.has_majority(document.cohort, facts.live):
+        return Rest("a majority of the voters is not alive")
+    if wish.kind == LEAD:
+        return Yield((wish.target,), (wish.target, *others))
+    if wish.kind == REORDER:
+        return Stand((me, wish.target, *(name for name in others if name != me)))
+    first = facts.owners[0]
+    return Stand(facts.owners) if first == me else Yield((first,), facts.owners)
 
 
 def _upkeep(facts: Facts, document: Document, now_ms: int) -> Document:
@@ -176,16 +199,40 @@ def _upkeep(facts: Facts, document: Document, now_ms: int) -> Document:
         return kept
     learners = tuple(name for name in facts.owners if name not in document.cohort)
     wish = document.promote
-    if wish is not None and not _is_valid(facts, document, now_ms):
+    if wish is not None and why_invalid(facts, document, wish, now_ms):
         wish = None
-    return attrs.evolve(kept, learners=learners, promote=wish, quarantine=_quarantine(facts, document, now_ms))
+    return attrs.evolve(kept, learners=learners, promote=wish, malformed={},
+                        quarantine=_quarantine(facts, document, now_ms))
 
 
-def _is_valid(facts: Facts, document: Document, now_ms: int) -> bool:
-    wish = document.promote
-    return (wish is not None and wish.epoch == document.epoch and now_ms < wish.expires_ms
-            and wish.target in document.cohort and wish.target != facts.me.name
-            and wish.target in facts.live and wish.target not in facts.suspects)
+def why_invalid(facts: Facts, document: Document, wish: Promotion, now_ms: int) -> str:
+    """Why an operator's wish cannot be obeyed, or nothing; its leader takes it out of the document."""
+    if wish.epoch != document.epoch:
+        return f"it is of epoch {wish.epoch}"
+    if now_ms >= wish.expires_ms:
+        return "its time is over"
+    if wish.kind == REBALANCE:
+        return why_balanced(facts, document)
+    if wish.kind not in (LEAD, REORDER):
+        return f"{wish.kind!r} is no wish"
+    if wish.target not in document.cohort:
+        return f"{wish.target} has no vote"
+    if wish.target == facts.me.name:
+        return f"{wish.target} leads"
+    if wish.target not in able(facts):
+        return f"{wish.target} is not able to lead"
+    if wish.kind == REORDER and document.cohort[:2] == (facts.me.name, wish.target):
+        return f"{wish.target} is the first to succeed"
+    return ""
+
+
+def why_balanced(facts: Facts, document: Document) -> str:
+    """Why there is nothing to rebalance, or nothing."""
+    if not facts.owners or sorted(facts.owners) != sorted(document.cohort):
+        return "its voters are not its owners yet"
+    if document.cohort == facts.owners and facts.me.name == facts.owners[0]:
+        return "it is led by the first of its owners"
+    return "" if facts.owners[0] in able(facts) else f"{facts.owners[0]} is not able to lead"
 
 
 def _quarantine(facts: Facts, document: Document, now_ms: int) -> tuple[Quarantine, ...]:

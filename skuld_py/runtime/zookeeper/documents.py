@@ -3,6 +3,9 @@
 Every effect is answered by exactly one event. A swap whose answer is missing is ``UNCERTAIN``: it may even be
 carried out later. Its version makes that harmless, its write id makes it recognisable.
 
+Every read leaves a watch behind, which tells once that the document has changed since. Watches go with the
+connection; a node that is connected again reads anew (``node.leadership.watching``).
+
 Rejected: kazoo's ``retry`` for swaps (a repeated swap that won the first time looks lost).
 """
 
@@ -11,14 +14,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from kazoo.exceptions import BadVersionError, ConnectionLoss, KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import EventType, WatchedEvent
 
 from skuld_py.errors import Malformed
 from skuld_py.model.document import NOBODY, Document
 from skuld_py.model.events import (
+    DocumentChanged,
     DocumentRead,
     DocumentSwapped,
     Event,
@@ -48,6 +54,8 @@ class Documents:
         self._emit = emit
         self._patience: dict[int, Patience] = {}
         """Of partitions whose document cannot be read."""
+        self._watches: dict[int, Callable[[WatchedEvent], None]] = {}
+        """One function for each partition: kazoo calls it once however often it was given."""
 
     def carry_out(self, effects: Sequence[ReadDocument | SwapDocument]) -> None:
         """Ask all, then wait for all: a start reads every partition in few round trips."""
@@ -68,7 +76,9 @@ class Documents:
     def _request(self, step: Step, effect: ReadDocument | SwapDocument) -> Any:
         client, path = self._connection.client, f"{self._root}/partitions/{effect.partition}"
         if isinstance(effect, ReadDocument):
-            return client.sync_async(path) if step is Step.SYNC else client.get_async(path)
+            if step is Step.SYNC:
+                return client.sync_async(path)
+            return client.get_async(path, watch=self._watch_of(effect.partition))
         raw = effect.document.encode()
         if len(raw) > DOCUMENT_BYTES_MAX:
             _log.error("the document of partition %d has %d bytes, not written", effect.partition, len(raw))
@@ -76,6 +86,14 @@ class Documents:
         if step is Step.CREATE:
             return client.create_async(path, raw)
         return client.set_async(path, raw, version=effect.version)
+
+    def _watch_of(self, partition: int) -> Callable[[WatchedEvent], None]:
+        return self._watches.setdefault(partition, partial(self._on_watch, partition))
+
+    def _on_watch(self, partition: int, event: WatchedEvent) -> None:
+        """By kazoo's thread; also for each watch that ends with the connection."""
+        if event.type != EventType.NONE:
+            self._emit(DocumentChanged(partition))
 
     def _read(self, effect: ReadDocument, answer: Any) -> Event:
         try:

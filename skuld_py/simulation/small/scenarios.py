@@ -54,7 +54,7 @@ class Scenario:
             Parameters("small", "small-1", 1, len(NODES), 100, claim_key=CLAIM_KEY),
             (*NODES, SPARE) if self.joins else NODES, (SPARE,) if self.joins else (), timing,
             attrs.evolve(DEFAULT_LIMITS, page_rows=self.page_rows), Weather(latency_mean_ms=0.0, tail=0.0),
-            RegistryOptions(session_ms=400, leg_ms=0, watch_ms=0),
+            RegistryOptions(session_ms=400, leg_ms=0, watch_ms=0, has_document_watches=False),
             Workload(1, ("q",), 0, 0, 0, PATIENCE_MS, (0, 0), (), 1, is_logging=False), ("wipe",), 0, 0.0,
             is_on_wire=False, has_core_phase=False, is_total_loss=False, fast="", fast_ms=0,
             log=LogOptions(LOG))

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import attrs
 import pytest
+from kazoo.protocol.states import EventType, WatchedEvent
 
 from skuld_py.model.document import Document, seats_of
-from skuld_py.model.events import DocumentRead, DocumentSwapped, Event, Outcome, ReadDocument, SwapDocument
+from skuld_py.model.events import (
+    DocumentChanged,
+    DocumentRead,
+    DocumentSwapped,
+    Event,
+    Outcome,
+    ReadDocument,
+    SwapDocument,
+)
 from skuld_py.runtime.zookeeper.connection import Connection
 from skuld_py.runtime.zookeeper.documents import Documents
 
@@ -28,12 +38,14 @@ class Client:
     def __init__(self) -> None:
         self.client = self
         self.asked: list[str] = []
+        self.watches: dict[str, set[Callable[[WatchedEvent], None]]] = {}
 
     def sync_async(self, path: str) -> None:
         self.asked.append(f"sync {path}")
 
-    def get_async(self, path: str) -> tuple[bytes, Stat]:
+    def get_async(self, path: str, watch: Callable[[WatchedEvent], None]) -> tuple[bytes, Stat]:
         self.asked.append(f"get {path}")
+        self.watches[path] = {*self.watches.get(path, ()), watch}
         return DOCUMENT.encode(), Stat(4)
 
     def create_async(self, path: str, raw: bytes) -> str:
@@ -71,3 +83,16 @@ def test_a_document_too_large_is_not_written() -> None:
 
     assert client.asked == []
     assert told == [DocumentSwapped(3, "w1", Outcome.LOST, -1)]
+
+
+def test_a_read_leaves_one_watch_behind_which_tells_of_a_change_and_not_of_the_connection() -> None:
+    client, told = Client(), list[Event]()
+    documents = Documents(cast(Connection, client), "/s", told.append)
+
+    documents.carry_out([ReadDocument(3), ReadDocument(3), ReadDocument(4)])
+    [watch] = client.watches["/s/partitions/3"]
+    told.clear()
+    watch(WatchedEvent(EventType.NONE, "CONNECTING", ""))
+    watch(WatchedEvent(EventType.CHANGED, "CONNECTED", "/s/partitions/3"))
+
+    assert told == [DocumentChanged(3)]

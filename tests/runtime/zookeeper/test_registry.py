@@ -17,6 +17,7 @@ from skuld_py.errors import Refused
 from skuld_py.model.coordination import PulseGone, PulseStands, SetPulse, WatchPulses
 from skuld_py.model.document import NOBODY, Document, Member, seats_of
 from skuld_py.model.events import (
+    DocumentChanged,
     DocumentRead,
     DocumentSwapped,
     Outcome,
@@ -365,10 +366,27 @@ def test_a_document_is_created_swapped_and_read_back(server: ZooKeeperServer, cl
         registry.perform(SwapDocument(3, 0, document("w2", epoch=2)))
         registry.perform(ReadDocument(3))
         events.wait(DocumentRead(3, 1, document("w2", epoch=2)))
-        assert events.all[-5:] == [
+        told = [event for event in events.all if isinstance(event, DocumentRead | DocumentSwapped)]
+        assert DocumentChanged(3) in events.all
+        assert told == [
             DocumentRead(3, -1, NOBODY), DocumentSwapped(3, "w1", Outcome.WON, 0),
             DocumentRead(3, 0, document("w1")), DocumentSwapped(3, "w2", Outcome.WON, 1),
             DocumentRead(3, 1, document("w2", epoch=2))]
+
+
+def test_what_an_operator_writes_is_told_within_a_second_to_who_has_read_before(server: ZooKeeperServer,
+                                                                                 cluster: str) -> None:
+    with joined(server.hosts, cluster, ANNA) as (anna, to_anna), \
+            joined(server.hosts, cluster, BERT) as (bert, to_bert):
+        anna.perform(SwapDocument(3, -1, document("w1")))
+        bert.perform(ReadDocument(3))
+        to_bert.wait(lambda event: isinstance(event, DocumentRead))
+        at, started = len(to_bert.all), time.monotonic()
+        with client_of(server) as client:
+            client.set(f"/skuld/{cluster}/partitions/3", document("w2").encode())
+        to_bert.wait(DocumentChanged(3), at)
+        assert time.monotonic() - started < 1
+    assert DocumentChanged(3) not in to_anna.all
 
 
 def test_of_two_that_swap_the_same_revision_one_wins(server: ZooKeeperServer, cluster: str) -> None:

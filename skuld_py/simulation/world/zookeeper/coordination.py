@@ -40,6 +40,7 @@ class Coordination(Documents):
     # -- contact -------------------------------------------------------------------------------
 
     def _begin_anew(self, connection: Connection) -> None:
+        self._void_watches(connection)
         self.registrations.keep(connection)
         self._keep_pulse(connection)
         self._tell_key(connection)
@@ -50,6 +51,7 @@ class Coordination(Documents):
 
     def _go_on(self, connection: Connection) -> None:
         """Trust no watch, and ask again for what was not answered."""
+        self._tell_missed(connection)
         self._tell_key(connection)
         wishes = connection.wishes
         if wishes.pulse is not None or wishes.standing:

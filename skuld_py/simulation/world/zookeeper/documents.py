@@ -4,6 +4,9 @@ A read shows what the client's server has; what a node asks for begins with a sy
 ``node.leadership.consultation``). Without one, a client at the server that is behind reads an old document, though
 never an older one after a newer one.
 
+A read leaves a watch behind, which tells once that the document has changed; those of a client that was parted
+from its server are void when it is connected again.
+
 A test-and-set whose answer is lost is UNCERTAIN (``proposals``). An operator may write by hand what is no
 document, and put back later what there was.
 """
@@ -17,6 +20,7 @@ import attrs
 from skuld_py.errors import Malformed
 from skuld_py.model.document import NOBODY, Document
 from skuld_py.model.events import (
+    DocumentChanged,
     DocumentRead,
     DocumentSwapped,
     Event,
@@ -55,6 +59,10 @@ class Documents(Writes):
         self.on_written: list[Callable[[int, int, Document | None, Document], None]] = []
         self._scribbles: dict[tuple[int, int], bytes] = {}
         """What is none, by partition and version."""
+        self._watches: dict[int, dict[Connection, None]] = {}
+        """Who has read a document since it changed, by partition."""
+        self._missed: dict[Connection, dict[int, None]] = {}
+        """Changes that a client would have heard of if it had had contact."""
 
     def _read_document(self, connection: Connection, effect: ReadDocument) -> None:
         failed = ReadFailed(effect.partition)
@@ -66,6 +74,32 @@ class Documents(Writes):
         write = self._write_at(effect.partition, connection.seen_ms)
         self.counts["document read at a server that was behind"] += self._lag(connection) > 0
         self._answer(connection, self._event_of(effect.partition, write), failed)
+        if write is not None:
+            self._watch(connection, effect.partition, write.version)
+
+    def _watch(self, connection: Connection, partition: int, seen: int) -> None:
+        if not self.options.has_document_watches:
+            return
+        if self.documents[partition][0] == seen:
+            self._watches.setdefault(partition, {})[connection] = None
+        else:
+            delay_ms = self._lag(connection) + self._watch_delay()
+            self._scheduler.after(delay_ms, self._tell_change, connection, partition)
+
+    def _tell_change(self, connection: Connection, partition: int) -> None:
+        if self._is_served(connection):
+            self._tell(connection, DocumentChanged(partition))
+        else:
+            self._missed.setdefault(connection, {})[partition] = None
+
+    def _tell_missed(self, connection: Connection) -> None:
+        for partition in self._missed.pop(connection, ()):
+            self._tell(connection, DocumentChanged(partition))
+
+    def _void_watches(self, connection: Connection) -> None:
+        self._missed.pop(connection, None)
+        for watching in self._watches.values():
+            watching.pop(connection, None)
 
     def _write_at(self, partition: int, time_ms: int) -> Write | None:
         """What a server shows that is as new as this."""
@@ -108,6 +142,9 @@ class Documents(Writes):
         version = self.documents.get(partition, (-1, NOBODY))[0] + 1
         self.documents[partition] = (version, document)
         self.writes.append(Write(self._scheduler.now_ms, partition, version, document))
+        for connection in self._watches.pop(partition, ()):
+            delay_ms = self._lag(connection) + self._watch_delay()
+            self._scheduler.after(delay_ms, self._tell_change, connection, partition)
         return version
 
     def _swap(self, connection: Connection, effect: SwapDocument) -> None:

@@ -54,6 +54,8 @@ class RegistryOptions:
     lagging: float = 0.0
     """Probability of a look that goes to a server which is behind by up to ``lag_ms``."""
     lag_ms: int = 0
+    has_document_watches: bool = True
+    """Whether a client that has read a document hears that it has changed."""
 
 
 @attrs.define(eq=False)

@@ -1,0 +1,114 @@
+"""What operators do with partitions: hold them where they are, and say who shall lead.
+
+Each is about one partition, or about all of them. ``Overseen`` tells of how many it made something else, and where
+it cannot be, and why; of a single partition that is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from skuld_py.client import checking
+from skuld_py.client.asking import Work, ask, verb
+from skuld_py.errors import Refused
+from skuld_py.model import messages as m
+from skuld_py.model import names
+
+REASON_CHARS = 250
+WITHIN_MS_MAX = 3_600_000
+FREEZE_MS_MAX = 3_650 * 86_400_000
+
+
+@attrs.frozen
+class Overseen:
+    """``changed``: of how many partitions something was changed; ``refused``: partition -> why it cannot be."""
+
+    changed: int
+    refused: Mapping[int, str]
+
+
+class Operating:
+    """The verbs about partitions, of a client with a name."""
+
+    holder: str
+
+    @verb
+    def freeze(self, partition: int | None = None, *, reason: str = "", for_s: float = 0.0) -> Work[Overseen]:
+        """Hold leader, voters and learners of a partition, or of all, where they are; claims and all that is done
+        with tasks go on. For ``for_s`` seconds, 0: until ``unfreeze``. While it lasts, nobody but the present
+        leader may lead: if it dies, its partition waits for it."""
+        for_ms = checking.as_ms("for_s", for_s, least=0, most=FREEZE_MS_MAX)
+        return (yield from self._steer("freeze", partition, reason=reason, for_ms=for_ms))
+
+    @verb
+    def unfreeze(self, partition: int | None = None, *, reason: str = "") -> Work[Overseen]:
+        """Let go of what ``freeze`` holds."""
+        return (yield from self._steer("unfreeze", partition, reason=reason))
+
+    @verb
+    def promote(self, node: str, partition: int | None = None, *, epoch: int = 0, within_s: float = 30.0,
+                reason: str = "") -> Work[Overseen]:
+        """Have a node lead: the leader grants nothing more, then has it elected. Only while ``epoch`` is the
+        newest (0: the present one), and within ``within_s`` seconds; then it is forgotten. ``status`` says who
+        leads."""
+        return (yield from self._wish("lead", partition, node, reason, within_s, epoch))
+
+    @verb
+    def reorder(self, node: str, partition: int | None = None, *, epoch: int = 0, within_s: float = 30.0,
+                reason: str = "") -> Work[Overseen]:
+        """Have a node be the first to succeed the leader, should that die."""
+        return (yield from self._wish("reorder", partition, node, reason, within_s, epoch))
+
+    @verb
+    def rebalance(self, partition: int | None = None, *, within_s: float = 30.0, reason: str = ""
+                  ) -> Work[Overseen]:
+        """Have the first of the owners lead again: undoes what ``promote`` and ``reorder`` have made uneven."""
+        within_ms = checking.as_ms("within_s", within_s, least=100, most=WITHIN_MS_MAX)
+        return (yield from self._steer("rebalance", partition, reason=reason, for_ms=within_ms))
+
+    @verb
+    def solo(self, partition: int | None = None, *, off: bool = False, reason: str = "") -> Work[Overseen]:
+        """Let the voters of a partition stay as they are, however many nodes come; ``off``: let them grow."""
+        kind = "normal" if checking.as_flag("off", off) else "solo"
+        return (yield from self._steer(kind, partition, reason=reason))
+
+    def _wish(self, kind: str, partition: int | None, node: str, reason: str, within_s: float, epoch: int
+              ) -> Work[Overseen]:
+        names.check_name("node", node, names.WIDE_NAME)
+        within_ms = checking.as_ms("within_s", within_s, least=100, most=WITHIN_MS_MAX)
+        epoch = checking.as_number("epoch", epoch)
+        return (yield from self._steer(kind, partition, node, reason, within_ms, epoch))
+
+    def _steer(self, kind: str, partition: int | None, node: str = "", reason: str = "", for_ms: int = 0,
+               epoch: int = 0) -> Work[Overseen]:
+        _check_reason(reason)
+        first, count = max(0, checking.as_place(partition) - 1), int(partition is not None)
+        changed, refused = 0, dict[int, str]()
+        while True:
+            told = (yield from ask(m.Steered, m.Steer(
+                0, kind, first, count, node, self.holder, reason, for_ms, epoch))).message
+            changed += told.changed
+            refused.update((row.partition, row.reason) for row in told.refused)
+            first = told.next
+            if not first:
+                break
+        if partition in refused:
+            raise Refused("conflict", f"partition: {partition} stays as it is: {refused[partition]}",
+                          partition=partition)
+        return Overseen(changed, refused)
+
+
+def _check_reason(reason: object) -> None:
+    if not isinstance(reason, str) or len(reason) > REASON_CHARS or not _is_encodable(reason):
+        raise Refused("bad_text", f"reason: {str(reason)[:40]!r} is no text of at most {REASON_CHARS} characters",
+                      field="reason")
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

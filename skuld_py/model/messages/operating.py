@@ -1,0 +1,56 @@
+"""How operators hold partitions where they are, and wish who leads them.
+
+Any node takes it, for some partitions at a time: it reads each document, changes it and swaps it. Repeated it
+comes to the same, so an answer that was lost is asked for again.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.config import PARTITIONS_MAX
+from skuld_py.model import fields
+from skuld_py.model.messages.message import ROLE_CLIENT, Message
+
+STEERED_MAX = 64
+"""Partitions that one request is about."""
+REASON_CHARS, BY_CHARS, KIND_CHARS = 250, 200, 16
+
+
+@attrs.frozen
+class Steer(Message):
+    """Do that to ``count`` partitions from ``first`` on (0: as many as a request may be about). ``kind``: freeze,
+    unfreeze, solo, normal; lead, reorder, both of the node ``target``; rebalance. ``for_ms``: how long it holds, 0
+    for as long as it may; ``epoch``: only while this one is the newest, 0 for any."""
+
+    roles = ROLE_CLIENT
+    since = 3
+    request: int = fields.number()
+    kind: str = fields.text(KIND_CHARS)
+    first: int = fields.number(0, PARTITIONS_MAX)
+    count: int = fields.number(0, STEERED_MAX)
+    target: str = fields.wide_name(is_optional=True)
+    by: str = fields.text(BY_CHARS)
+    reason: str = fields.text(REASON_CHARS)
+    for_ms: int = fields.number()
+    epoch: int = fields.number()
+
+
+@attrs.frozen
+class RefusalRow:
+    """Why a partition's document was not changed."""
+
+    partition: int = fields.partition()
+    reason: str = fields.text()
+
+
+@attrs.frozen
+class Steered(Message):
+    """``changed``: how many documents it made another of; ``refused``: those where it cannot be; ``next``: where
+    to go on, 0 behind the last partition."""
+
+    since = 3
+    request: int = fields.number()
+    changed: int = fields.number()
+    next: int = fields.number()
+    refused: tuple[RefusalRow, ...] = fields.rows(RefusalRow, STEERED_MAX)

@@ -1,0 +1,30 @@
+"""What operators hold and wish of the partitions that a node keeps, as their documents said when last read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from skuld_py.config import PARTITIONS_MAX
+from skuld_py.model import messages as m
+from skuld_py.model.document import SOLO, Document
+from skuld_py.node.knowledge.view import View
+from skuld_py.partition.leadership.evaluator import is_frozen
+
+
+def held(view: View, now_ms: int) -> tuple[m.HeldRow, ...]:
+    """A row for each thing of each partition."""
+    rows = (m.HeldRow(vnode.partition, what, words[:500], until_ms) for vnode in view.vnodes if vnode.takes_writes
+            for what, words, until_ms in _of(vnode.election.document if vnode.is_leading else vnode.known, now_ms))
+    return tuple(rows)[:PARTITIONS_MAX]
+
+
+def _of(document: Document, now_ms: int) -> Iterator[tuple[str, str, int]]:
+    freeze, wish = document.freeze, document.promote
+    if freeze is not None and is_frozen(document, now_ms):
+        yield "frozen", f"by {freeze.by}" + (f" ({freeze.reason})" if freeze.reason else ""), freeze.until_ms
+    if document.mode == SOLO:
+        yield "solo", "", 0
+    if wish is not None:
+        yield "promotion", f"{wish.kind} {wish.target}".rstrip() + f", by {wish.by}", wish.expires_ms
+    if document.malformed:
+        yield "malformed", ", ".join(sorted(document.malformed)), 0

@@ -1,0 +1,147 @@
+"""Carries out what operators ask of partitions: each document is read, changed, and swapped by its revision.
+
+A swap that was lost begins anew with another read, and so does one in doubt: the document says by its ``write_id``
+whether it was written. Everything comes to the same when it is done twice.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import attrs
+
+from skuld_py.errors import Refused
+from skuld_py.model import messages as m
+from skuld_py.model.document import LEAD, REORDER
+from skuld_py.model.events import DocumentRead, DocumentSwapped, Outcome, ReadDocument, SwapDocument
+from skuld_py.model.messages.operating import STEERED_MAX
+from skuld_py.node.operations.operation import Operation, Operations
+from skuld_py.node.operations.outbox import Origin
+from skuld_py.node.operations.requests import Asked, Served
+from skuld_py.partition.leadership.steering import KINDS, Impossible, Request, steered
+
+OPEN_MAX = 16
+UNANSWERED = "ZooKeeper has not answered; ask again"
+
+
+class Overseeing(Operation):
+    """One request, about some partitions."""
+
+    def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: Request,
+                 partitions: range, following: int) -> None:
+        super().__init__(operations, origin, now_ms)
+        self._asked = request
+        self._following = following
+        self._open = dict.fromkeys(partitions, "")
+        """Partitions that are not done, and the last write of each."""
+        self._under_way: dict[int, None] = {}
+        """Partitions whose write has no outcome yet: what is read meanwhile says nothing."""
+        self._refused: list[m.RefusalRow] = []
+        self._changed = self._writes = 0
+
+    def begin(self, now_ms: int) -> None:
+        """Read all documents."""
+        self.operations.timers.set(self.deadline_ms, self)
+        self.outbox.carry_out([ReadDocument(partition) for partition in self._open])
+        self._end_if_over()
+
+    def on_timer(self, now_ms: int) -> None:
+        """There is nothing to send again."""
+        if now_ms >= self.deadline_ms:
+            self.on_deadline(now_ms)
+
+    def on_read(self, now_ms: int, event: DocumentRead) -> None:
+        """A document came: swap it, unless it is as it should be."""
+        if event.partition not in self._open or event.partition in self._under_way:
+            return
+        write_id = self._open[event.partition]
+        if write_id and event.document.write_id == write_id:
+            self._note_changed(event.partition)
+            return
+        try:
+            document = steered(self._asked, event.document, self.view.live, now_ms)
+        except Impossible as problem:
+            self._refuse(event.partition, str(problem))
+            return
+        if document == event.document:
+            del self._open[event.partition]
+            self._end_if_over()
+            return
+        self._writes += 1
+        self._under_way[event.partition] = None
+        write_id = self._open[event.partition] = f"{self._asked.id}-{event.partition}-{self._writes}"
+        self.outbox.carry_out([SwapDocument(event.partition, event.version, attrs.evolve(
+            document, write_id=write_id, cause=self._asked.cause[:1_000]))])
+
+    def on_swapped(self, event: DocumentSwapped) -> None:
+        """The outcome of a swap, of this operation or of another one."""
+        if event.partition not in self._open or self._open[event.partition] != event.write_id:
+            return
+        del self._under_way[event.partition]
+        if event.outcome is Outcome.WON:
+            self._note_changed(event.partition)
+        else:
+            self.outbox.carry_out([ReadDocument(event.partition)])
+
+    def _note_changed(self, partition: int) -> None:
+        self._changed += 1
+        del self._open[partition]
+        self._end_if_over()
+
+    def _refuse(self, partition: int, reason: str) -> None:
+        self._refused.append(m.RefusalRow(partition, reason))
+        del self._open[partition]
+        self._end_if_over()
+
+    def _end_if_over(self) -> None:
+        if not self._open and not self.is_closed:
+            self.answer(m.Steered(self.origin.request, self._changed, self._following,
+                                  tuple(sorted(self._refused, key=lambda row: row.partition))))
+            self.end()
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Say which are not done, as far as is known."""
+        for partition in [*self._open]:
+            self._refuse(partition, UNANSWERED)
+
+
+class Overseer:
+    """The requests of operators that one node carries out."""
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._view = operations.view
+        self._open: dict[int, Overseeing] = {}
+        self.asked: Asked = {m.Steer: self._steer}
+        self.served: Served = {}
+
+    def _steer(self, now_ms: int, origin: Origin, message: m.Steer) -> Operation:
+        count = self._view.parameters.partitions
+        if message.kind not in KINDS:
+            raise Refused("malformed", f"kind: {message.kind!r} is none of {', '.join(KINDS)}")
+        if (message.kind in (LEAD, REORDER)) != bool(message.target):
+            raise Refused("malformed", "target: name a node for a promotion or a reordering, and for nothing else")
+        if message.first >= count:
+            raise Refused("unknown_partition", f"partition: this cluster has {count} partitions, 0 to {count - 1}")
+        if not self._view.is_connected:
+            raise Refused("unavailable", "this node has no session with ZooKeeper; ask another one, or again")
+        if len(self._open) >= OPEN_MAX:
+            raise Refused("busy", "operators ask this node for too much at once; ask again")
+        stop = min(count, message.first + (message.count or STEERED_MAX))
+        following = stop if not message.count and stop < count else 0
+        request = Request(f"{self._view.me.boot}-op{next(self._operations.numbers)}", message.kind, message.target,
+                          message.by, message.reason, message.for_ms, message.epoch)
+        made = Overseeing(self._operations, origin, now_ms, request, range(message.first, stop), following)
+        self._open[made.request] = made
+        made.at_end.append(partial(self._open.__delitem__, made.request))
+        return made
+
+    def on_read(self, now_ms: int, event: DocumentRead) -> None:
+        """A document came, for whomever."""
+        for each in [*self._open.values()]:
+            each.on_read(now_ms, event)
+
+    def on_swapped(self, event: DocumentSwapped) -> None:
+        """A swap ended, of whomever."""
+        for each in [*self._open.values()]:
+            each.on_swapped(event)

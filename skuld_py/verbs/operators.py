@@ -1,0 +1,154 @@
+"""The verbs of operators about partitions: hold them where they are, and say who shall lead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from skuld_py.verbs import documents as d
+from skuld_py.verbs.options import YEARS_10_S, Line, Option, Plain, Request, Seconds, Whole
+from skuld_py.verbs.verb import Given, Said, Scope, verb
+from skuld_py.verbs.words import many
+
+if TYPE_CHECKING:
+    from skuld_py.client.async_client import AsyncClient
+    from skuld_py.client.operating import Overseen
+
+PARTITION = Option(
+    "partition", Whole(0, 4_095), None, shown="all", typed=Whole(0),
+    help="Only this partition.", told="Only this partition; all if left out.")
+REASON = Option(
+    "reason", Line(0, 250), "", word="TEXT", shown="none",
+    help="Why; kept with what is done.", told="Why; it is kept with what is done.")
+NODE = Option("node", Line(1, 200, "10.0.0.7:13000"), is_word=True, told="Its name.")
+EPOCH = Option(
+    "epoch", Whole(0), 0, shown="any", typed=Whole(0),
+    help="Only while this is the partition's epoch.", told="Only while this is the epoch; 0 for any.")
+WITHIN = Option(
+    "within_s", Seconds(0.1, 3_600.0), 30.0,
+    help="How long it may take; then it is forgotten.", told="How long it may take; then it is forgotten.")
+SHOWN = 8
+"""Partitions that are named one by one."""
+
+
+def _told(done: Overseen) -> d.Overseen:
+    return d.Overseen(changed=done.changed, refused=[
+        d.RefusedPartition(partition=partition, reason=reason) for partition, reason in done.refused.items()])
+
+
+def _say(what: str) -> Any:
+    def say(done: Mapping[str, Any], given: Given) -> Said:
+        lines = [f"{what}: {many(done['changed'], 'partition')} changed"]
+        lines += [f"partition {row['partition']} stays as it is: {row['reason']}"
+                  for row in done["refused"][:SHOWN]]
+        if len(done["refused"]) > SHOWN:
+            lines.append(f"and {len(done['refused']) - SHOWN} more")
+        return "\n".join(lines), done
+    return say
+
+
+@verb("POST /v1/partitions/freeze", Scope.ADMIN,
+      Request("Freeze", "What to hold where it is, and for how long.", (
+          PARTITION, REASON,
+          Option("for_s", Seconds(0, YEARS_10_S), 0.0, flag="--for", shown="until it is lifted",
+                 help="How long.", told="How many seconds; 0 until it is lifted."))),
+      d.Overseen, "Hold leader and voters of partitions where they are. Claims and tasks go on.", command="freeze",
+      says=_say("frozen"))
+async def freeze(client: AsyncClient, partition: int | None, reason: str, for_s: float) -> d.Overseen:
+    """Hold leader, voters and learners of partitions where they are, for a change of yours.
+
+    Claims and all that is done with tasks go on. Nobody but its present leader may lead a partition meanwhile: if
+    that node dies, the partition grants nothing until it is back, or until 'skuld unfreeze'. 'skuld status' names
+    what is frozen.
+
+    \b
+    Examples:
+      skuld freeze --reason "new switch in rack 2" --for 1h
+      skuld freeze --partition 3
+    """
+    return _told(await client.freeze(partition, reason=reason, for_s=for_s))
+
+
+@verb("POST /v1/partitions/unfreeze", Scope.ADMIN,
+      Request("Unfreeze", "What to let go.", (PARTITION, REASON)), d.Overseen,
+      "Let go of partitions that are frozen.", command="unfreeze", says=_say("unfrozen"))
+async def unfreeze(client: AsyncClient, partition: int | None, reason: str) -> d.Overseen:
+    """Let go of partitions that 'skuld freeze' holds.
+
+    \b
+    Examples:
+      skuld unfreeze
+      skuld unfreeze --partition 3
+    """
+    return _told(await client.unfreeze(partition, reason=reason))
+
+
+@verb("POST /v1/partitions/promote", Scope.ADMIN,
+      Request("Promote", "Who shall lead.", (NODE, PARTITION, EPOCH, WITHIN, REASON)), d.Overseen,
+      "Have a node lead a partition, or all in which it votes.", command="promote",
+      says=_say("promotion asked for"))
+async def promote(client: AsyncClient, node: str, partition: int | None, epoch: int, within_s: float,
+                  reason: str) -> d.Overseen:
+    """Have NODE (HOST:PORT) lead a partition, or all in which it has a vote.
+
+    The leader grants nothing more, waits for what is under way, and has NODE elected, mostly within a second. What
+    did not succeed in the time given is forgotten. 'skuld status' says who leads; 'skuld rebalance' takes it back.
+
+    \b
+    Examples:
+      skuld promote 10.0.0.7:13000 --partition 3
+      skuld promote 10.0.0.7:13000 --reason "10.0.0.8 gets a new disk"
+    """
+    return _told(await client.promote(node, partition, epoch=epoch, within_s=within_s, reason=reason))
+
+
+@verb("POST /v1/partitions/reorder", Scope.ADMIN,
+      Request("Reorder", "Who shall be the first to succeed.", (NODE, PARTITION, EPOCH, WITHIN, REASON)),
+      d.Overseen, "Have a node be the first to succeed the leader.", command="reorder",
+      says=_say("reordering asked for"))
+async def reorder(client: AsyncClient, node: str, partition: int | None, epoch: int, within_s: float,
+                  reason: str) -> d.Overseen:
+    """Have NODE (HOST:PORT) be the first to succeed the leader of a partition, should that die.
+
+    \b
+    Example:
+      skuld reorder 10.0.0.7:13000 --partition 3
+    """
+    return _told(await client.reorder(node, partition, epoch=epoch, within_s=within_s, reason=reason))
+
+
+@verb("POST /v1/partitions/rebalance", Scope.ADMIN,
+      Request("Rebalance", "Which partitions to bring back into balance.", (PARTITION, WITHIN, REASON)),
+      d.Overseen, "Have the first of its owners lead each partition again.", command="rebalance",
+      says=_say("balance asked for"))
+async def rebalance(client: AsyncClient, partition: int | None, within_s: float, reason: str) -> d.Overseen:
+    """Have the first of its owners lead each partition again, as placement spreads them.
+
+    It undoes 'skuld promote' and 'skuld reorder'. A partition that is led so already stays as it is.
+
+    \b
+    Example:
+      skuld rebalance
+    """
+    return _told(await client.rebalance(partition, within_s=within_s, reason=reason))
+
+
+@verb("POST /v1/partitions/solo", Scope.ADMIN,
+      Request("Solo", "Which partitions keep their voters, or do not any more.", (
+          PARTITION, Option("off", Plain.FLAG, False, help="Let them grow again.", told="Let them grow again."),
+          REASON)), d.Overseen,
+      "Let partitions keep the voters that they have, whoever comes.", command="solo", says=_say("done"))
+async def solo(client: AsyncClient, partition: int | None, off: bool, reason: str) -> d.Overseen:
+    """Let partitions keep the voters that they have, however many nodes come; --off lets them grow.
+
+    For a cluster that begins with one node: --off once the others are there.
+
+    \b
+    Examples:
+      skuld solo
+      skuld solo --off
+    """
+    return _told(await client.solo(partition, off=off, reason=reason))
+
+
+VERBS = (freeze, unfreeze, promote, reorder, rebalance, solo)

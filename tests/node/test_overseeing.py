@@ -1,0 +1,167 @@
+"""What operators ask for is written into documents, bound to what was read, and named where it cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from node.machines import Machines
+from skuld_py.model import messages as m
+from skuld_py.model.document import Document, Freeze, Member, Promotion, Quarantine, seats_of
+from skuld_py.model.events import Effect, ReadDocument
+from skuld_py.partition.leadership.steering import Impossible, Request, steered
+from skuld_py.verbs.attention import Facts, concerns
+
+NOW = 1_000
+NAMES = ("n1", "n2", "n3")
+LIVE = {name: Member(name, "h", 1, f"boot of {name}") for name in NAMES}
+DOCUMENT = Document(4, "n1", "boot of n1", seats_of(NAMES), era=1, horizon_ms=9_000)
+FREEZE = Request("r", "freeze", by="me", reason="why")
+LEAD = Request("r", "lead", "n3", "me")
+
+
+@pytest.mark.parametrize(("request_", "changes", "made"), [
+    (FREEZE, {}, {"freeze": Freeze("r", "me", "why", NOW)}),
+    (attrs.evolve(FREEZE, for_ms=5), {}, {"freeze": Freeze("r", "me", "why", NOW, NOW + 5)}),
+    (attrs.evolve(FREEZE, kind="unfreeze"), {"freeze": Freeze("f", "x", "y", 1)}, {"freeze": None}),
+    (attrs.evolve(FREEZE, kind="unfreeze"), {"malformed": {"freeze": 1, "mode": 2}}, {"malformed": {"mode": 2}}),
+    (attrs.evolve(FREEZE, kind="unfreeze"), {}, {}),
+    (attrs.evolve(FREEZE, kind="solo"), {}, {"mode": "solo"}),
+    (attrs.evolve(FREEZE, kind="normal"), {"mode": "solo"}, {"mode": "normal"}),
+    (LEAD, {}, {"promote": Promotion("r", "lead", "n3", 4, NOW + 30_000, "me")}),
+    (attrs.evolve(LEAD, for_ms=5, epoch=4), {"malformed": {"promote": 7}},
+     {"promote": Promotion("r", "lead", "n3", 4, NOW + 5, "me"), "malformed": {}}),
+    (attrs.evolve(LEAD, target="n1"), {}, {}),
+    (attrs.evolve(LEAD, kind="rebalance", target=""), {},
+     {"promote": Promotion("r", "rebalance", "", 4, NOW + 30_000, "me")})])
+def test_a_request_makes_of_a_document_what_it_says_and_leaves_all_else(
+        request_: Request, changes: dict[str, Any], made: dict[str, Any]) -> None:
+    before = attrs.evolve(DOCUMENT, unknown={"later": 1}, **changes)
+
+    assert steered(request_, before, LIVE, NOW) == attrs.evolve(before, **made)
+
+
+@pytest.mark.parametrize(("request_", "changes", "why"), [
+    (FREEZE, {"epoch": 0}, "no leader yet"), (attrs.evolve(LEAD, epoch=3), {}, "its epoch is 4, not 3"),
+    (LEAD, {"freeze": Freeze("f", "op", "y", 1)}, "frozen by op"), (LEAD, {"mode": "solo"}, "solo"),
+    (attrs.evolve(LEAD, target="n4"), {}, "no vote"),
+    (attrs.evolve(LEAD, kind="reorder", target="n1"), {}, "leads"),
+    (LEAD, {"quarantine": (Quarantine("n3", "", "wiped", 1),)}, "quarantine")])
+def test_what_its_leader_would_take_out_again_is_refused(
+        request_: Request, changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(Impossible, match=why):
+        steered(request_, attrs.evolve(DOCUMENT, **changes), LIVE, NOW)
+
+
+def test_the_dead_are_not_promoted() -> None:
+    with pytest.raises(Impossible, match="not alive"):
+        steered(LEAD, DOCUMENT, ("n1", "n2"), NOW)
+
+
+# -- on nodes --------------------------------------------------------------------------------------
+
+
+def asked(machines: Machines, at: str, over_ms: int = 100, **options: Any) -> m.Message:
+    plain: dict[str, Any] = {"kind": "freeze", "first": 0, "count": 0, "target": "", "by": "me", "reason": "why",
+                             "for_ms": 0, "epoch": 0}
+    machines.ask(at, m.Steer(1, **{**plain, **options}))
+    machines.pass_time(over_ms)
+    return machines.answers_to(b"client")[-1]
+
+
+def test_any_node_freezes_all_and_lets_go_of_one() -> None:
+    machines = Machines(partitions=4)
+    machines.pass_time(2_000)
+
+    assert asked(machines, machines.names[0]) == m.Steered(1, 4, 0, ())
+    frozen = machines.documents[3][1]
+    assert frozen.freeze is not None and (frozen.freeze.by, frozen.freeze.reason) == ("me", "why")
+    assert frozen.cause == "freeze by me: why"
+    assert asked(machines, machines.names[1], kind="unfreeze", first=2, count=1) == m.Steered(1, 1, 0, ())
+    assert [machines.documents[each][1].freeze is None for each in range(4)] == [False, False, True, False]
+
+
+def test_of_many_partitions_it_says_where_to_go_on_and_what_cannot_be() -> None:
+    machines = Machines(partitions=128)
+    machines.pass_time(6_000)
+    leader = machines.documents[0][1].leader
+    first = asked(machines, leader, kind="lead", target=leader)
+    assert isinstance(first, m.Steered) and first.next == 64 and not first.refused
+    last = asked(machines, leader, kind="lead", target="nobody", first=first.next)
+
+    assert isinstance(last, m.Steered) and (last.changed, last.next, len(last.refused)) == (0, 0, 64)
+    assert last.refused[0].partition == 64 and "nobody has no vote" in last.refused[0].reason
+
+
+class Meddled(Machines):
+    """Somebody else writes right after the first read."""
+
+    is_meddled = False
+
+    def _carry_out(self, name: str, effect: Effect) -> None:
+        super()._carry_out(name, effect)
+        if isinstance(effect, ReadDocument) and self.is_meddled:
+            self.is_meddled = False
+            self.write(0, attrs.evolve(self.documents[0][1], mode="solo", write_id="else"))
+
+
+@pytest.mark.parametrize("is_in_doubt", [False, True])
+def test_a_swap_that_is_lost_or_in_doubt_begins_anew_and_overwrites_nothing(is_in_doubt: bool) -> None:
+    machines = Meddled(partitions=1)
+    machines.pass_time(2_000)
+    machines.is_meddled, machines.is_in_doubt = not is_in_doubt, is_in_doubt
+
+    assert asked(machines, machines.names[0]) == m.Steered(1, 1, 0, ())
+    document = machines.documents[0][1]
+    assert document.freeze is not None and document.mode == ("normal" if is_in_doubt else "solo")
+
+
+def test_a_registry_that_is_silent_is_told_of() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(2_000)
+    machines.reads_failing = 1_000
+    answer = asked(machines, machines.names[0], over_ms=5_000)
+
+    assert isinstance(answer, m.Steered) and "ZooKeeper" in answer.refused[0].reason
+
+
+@pytest.mark.parametrize(("options", "why"), [
+    ({"kind": "melt"}, "kind: 'melt' is none of"), ({"kind": "lead"}, "target: name a node"),
+    ({"target": "n1"}, "target"), ({"first": 1, "count": 1}, "1 partitions, 0 to 0")])
+def test_what_makes_no_sense_is_refused(options: dict[str, Any], why: str) -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(2_000)
+    answer = asked(machines, machines.names[0], **options)
+
+    assert isinstance(answer, m.Failed) and why in answer.text
+
+
+def test_who_is_asked_how_the_cluster_is_names_what_is_held() -> None:
+    machines = Machines(partitions=2)
+    machines.pass_time(2_000)
+    name = machines.names[1]
+    asked(machines, machines.names[0], for_ms=60_000, first=1, count=1)
+    ends_ms = machines.documents[1][1].freeze.until_ms  # type: ignore[union-attr]
+    machines.write(0, attrs.evolve(machines.documents[0][1], mode="solo"))
+    machines.pass_time(100)
+
+    assert machines.nodes[name].description().held == (
+        m.HeldRow(0, "solo", "", 0), m.HeldRow(1, "frozen", "by me (why)", ends_ms))
+    machines.pass_time(70_000)
+    assert machines.nodes[name].description().held == (m.HeldRow(0, "solo", "", 0),)
+
+
+def test_what_is_held_is_told_to_people_once_for_all_partitions_of_a_kind() -> None:
+    machines = Machines(partitions=2)
+    machines.pass_time(2_000)
+    plain = machines.nodes[machines.names[0]].description()
+    rows = (m.HeldRow(0, "frozen", "by me (why)", 0), m.HeldRow(1, "frozen", "by me (why)", 0),
+            m.HeldRow(1, "promotion", "lead n2, by me", 0), m.HeldRow(0, "later", "unknown", 0))
+    told = concerns(Facts("c", 3, 2_000, attrs.evolve(plain, held=rows)))
+
+    assert [each.words for each in told if each.kind == "held"] == [
+        "2 partitions (0, 1) are frozen by me (why); nobody but the present leader may lead until"
+        " 'skuld unfreeze'",
+        "partition 1 is waiting for what an operator wished: lead n2, by me"]
