@@ -307,10 +307,10 @@ class Retention:
     tenth of what is kept, but at most ten minutes."""
     page_tasks: int = 1_000
     """Tasks that are deleted at a time, some MiB at most: a leader's loop stands for about 10 ms."""
-    pages_ahead: int = 8
-    """Pages of a partition that are on offer to an archiver at a time."""
     archives: bool = False
     """Delete only what an archiver has confirmed."""
+    pages_ahead: int = 8
+    """Pages of a partition that are on offer to an archiver at a time."""
 
 
 @attrs.frozen
