@@ -101,7 +101,7 @@ class Node:
                                 release)
         outbox = self._outbox = Outbox(me.name, self._drain)
         operations = self.operations = Operations(view, outbox, count((nonce << 24) + 1))
-        self._store = store
+        self._store, self._floor = store, Floor(store)
         self._settled_ms = self._ends_ms = 0
         """When the last turn ended, by a clock that may fall back; and until when a node that is about to stop
         waits for requests that are under way."""
@@ -112,12 +112,10 @@ class Node:
         self.timekeeper.on_verdict = self._note_rights
         self._watching, self._overseer = Watching(operations), Overseer(operations)
         self._dependencies, self._lapses = Dependencies(operations), Lapses(operations)
-        self._loans = Loans(operations)
+        self._loans, self._ticks = Loans(operations), Ticks(operations, almanac)
         self.lender = Lender(operations, self._steward.led_since)
         self._parked = ParkedClaims(view, self._steward, self._loans)
         self._horizons = Horizons(view, self._steward.tend, self._parked.note_leftover)
-        self._ticks = Ticks(operations, almanac)
-        self._floor = Floor(store)
         admission, gates = Admission(view), Gates(self._horizons, self._loans)
         self._workers, self._workflows = WorkerRequests(operations, capacity), WorkflowRequests(operations)
         reads = self._reads = ReadRequests(operations, admission)

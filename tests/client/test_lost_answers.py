@@ -23,8 +23,8 @@ from skuld_py.testing.single_node import KEY
 
 QUEUE = "q"
 READING = {"archived", "collectable", "count", "depths", "ends", "get", "get_many", "greeting", "limits", "list",
-           "log", "new_ids", "paused", "report", "result", "results", "results_of", "schedules", "status",
-           "take_seats", "workers", "workflow", "workflows", "await_workflow", "follow_log"}
+           "log", "new_ids", "offered", "paused", "report", "result", "results", "results_of", "schedules",
+           "status", "take_seats", "workers", "workflow", "workflows", "await_workflow", "follow_log"}
 """Verbs that change nothing; ``archived`` says how much it did, and never that it was refused for what it did; and
 a report said twice is one."""
 OF_WORKFLOWS = {"submit_workflow", "kill_workflow", "exhaust_input", "seal_output"}

@@ -255,7 +255,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("send-by-the-outermost", "a task is sent by the client that came into use first",
            "sending._client", "return used[-1]", "return used[0]", "A2",
            SENDS + "test_the_innermost_client_in_use_sends_and_a_client_given_goes_before_it", seeds=0),
-    mutant("send-opens-anew", "every task that is sent opens a client of its own", "_client",
+    mutant("send-opens-anew", "every task that is sent opens a client of its own", "sending._client",
            "    if not _own:\n", "    if True:\n", "A2",
            SENDS + "test_a_program_that_names_no_client_gets_one_for_its_environment", seeds=0),
     # -- time, and who waits for whom ----------------------------------------------------------------
