@@ -83,7 +83,10 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, conf: 
     from skuld_py.archive.source import one_beside, source_of
     from skuld_py.cli.options import addresses_of
     from skuld_py.cli.showing import now_ms
+    from skuld_py.extras import require
 
+    if not _is_written_here(place):
+        require("spark", who="skuld archive")
     with connected(nodes, timeout_s) as client:
         partitions, cluster = len(client.status().partitions), client.greeting().cluster
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
@@ -93,18 +96,20 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, conf: 
                     pause=sleep, beside=stack.enter_context(one_beside()), on_batch=_Progress(as_json))
 
 
-def _store(stack: ExitStack, place: Any, conf: dict[str, str]) -> Any:
+def _is_written_here(place: Any) -> bool:
     """This process writes to its own disks, where pyarrow is there; else Spark does."""
     from importlib.util import find_spec
 
     from skuld_py.archive.places import LocalPlace
-    from skuld_py.extras import require
 
-    if isinstance(place, LocalPlace) and find_spec("pyarrow") is not None:
+    return isinstance(place, LocalPlace) and find_spec("pyarrow") is not None
+
+
+def _store(stack: ExitStack, place: Any, conf: dict[str, str]) -> Any:
+    if _is_written_here(place):
         from skuld_py.archive.arrow_store import ArrowStore
 
         return ArrowStore(place)
-    require("spark", who="skuld archive")
     from skuld_py.archive.spark_store import SparkStore, spark
 
     scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skuld-archive-")))

@@ -11,9 +11,10 @@ Invariants:
   under a flood, and news of a lost session never queues behind it.
 * Bytes from outside never raise here. What is no message is counted, and answered when its sender can be told.
   Peers' messages are heard only under the name of a member or a placed node, and never under this node's own: it
-  believes what it says to itself, and that takes no wire. Messages about the coordination log and about decisions
-  are heard from any process, for a joiner is no member yet and a scheduler never is one; it is dialled by its
-  name, which is its address.
+  believes what it says to itself, and that takes no wire. Messages about the coordination log and answers to
+  what is to be decided are heard from any process, for a joiner is no member yet and a scheduler never is one; it
+  is dialled by its name, which is its address. What asks for decisions only a scheduler hears from anybody
+  (``is_asked_by_anybody``): it knows no members.
 * With keys the key of its connection says who a sender is. A node's message is heard under the name that the
   roster has for its key, and under no other one; a client's if its key may ask for that (``clearance``). The key
   is looked up with every message: one that is revoked counts no more, though its connection stands.
@@ -56,7 +57,7 @@ from skuld_py.model.events import (
     Withheld,
 )
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Claim, Claimed, Failed, Greet, Message, Report
-from skuld_py.model.messages.decisions import DECISION_MESSAGES
+from skuld_py.model.messages.decisions import DECISION_MESSAGES, Decide
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
@@ -79,7 +80,8 @@ FAREWELL_MS = 300
 ACQUAINTANCES_MAX = 64
 """Processes that were written to about the log or decisions and are no members; of more, the oldest is
 dropped."""
-_OF_ANYBODY = frozenset((*COORDINATION_MESSAGES, *DECISION_MESSAGES))
+_TO_ANYBODY = frozenset((*COORDINATION_MESSAGES, *DECISION_MESSAGES))
+_OF_ANYBODY = _TO_ANYBODY - {Decide}
 
 _log = logging.getLogger(__name__)
 
@@ -122,9 +124,11 @@ class Loop:
     def __init__(self, machine: Machine[Told, Wish], store: Store, transport: Transport, registry: Performer,
                  clock: Clock, on_joined: Callable[[], None] = lambda: None, me: str = "",
                  keyring: Keyring | None = None, on_turn: Callable[[int], None] = lambda now_ms: None,
-                 acquaintances_max: int = ACQUAINTANCES_MAX) -> None:
+                 acquaintances_max: int = ACQUAINTANCES_MAX,
+                 is_asked_by_anybody: bool = False) -> None:
         self.counters = Counters()
         self._acquaintances_max = acquaintances_max
+        self._of_anybody = _TO_ANYBODY if is_asked_by_anybody else _OF_ANYBODY
         self._me = me
         self._machine = machine
         self._store = store
@@ -320,7 +324,7 @@ class Loop:
             except Refused:
                 self.counters.wrong_role += 1
                 continue
-            if is_known or type(message) in _OF_ANYBODY:
+            if is_known or type(message) in self._of_anybody:
                 yield Received(envelope.sender, message)
             else:
                 self.counters.strangers += 1
@@ -344,7 +348,7 @@ class Loop:
         for wish in wishes:
             if isinstance(wish, Announce):
                 self._learn(wish)
-            elif isinstance(wish, Send) and type(wish.message) in _OF_ANYBODY:
+            elif isinstance(wish, Send) and type(wish.message) in _TO_ANYBODY:
                 self._meet(wish.peer)
 
     def _learn(self, news: Announce) -> None:

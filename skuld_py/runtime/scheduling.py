@@ -116,7 +116,7 @@ def serve_scheduler(hosts: str, cluster: str, place: Place, *, data: Path | None
         held.callback(transport.close)
         nothing: Any = Nothing()
         loop = Loop(Office(), nothing, transport, nothing, Clock(time_source(os.environ)), me=name,
-                    keyring=keyring, acquaintances_max=ASKERS_MAX)
+                    keyring=keyring, acquaintances_max=ASKERS_MAX, is_asked_by_anybody=True)
         if keyring is not None:
             take_place(hosts, cluster, keyring, name, f"{found_at}:{transport.peers.port}")
             keyring.on_change = loop.dial_anew

@@ -45,7 +45,7 @@ def test_a_client_loads_nothing_of_a_node_and_no_message_between_nodes() -> None
 
     assert loaded & (NEVER | ROOMS) == set()
     assert {name.rpartition(".")[2] for name in loaded if name.startswith("skuld_py.model.messages.")} == {
-        "client", "message", "outcomes", "reads", "retention", "settings", "workers", "workflows"}
+        "client", "message", "operating", "outcomes", "reads", "retention", "settings", "workers", "workflows"}
 
 
 def test_how_a_message_travels_is_compiled_when_the_first_one_does() -> None:

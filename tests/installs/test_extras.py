@@ -88,7 +88,7 @@ def test_a_program_is_told_in_a_document(tmp_path: Path) -> None:
 
 
 def test_a_thin_pyspark_is_no_spark(tmp_path: Path) -> None:
-    (_, line), = run([["archive", "DIRECTORY"]], tmp_path, ["py4j"])
+    (_, line), = run([["archive", "DIRECTORY"]], tmp_path, ["py4j", "pyarrow"])
 
     assert "needs py4j" in line
 

@@ -116,6 +116,9 @@ class Forger:
                                        end_ms=message.start_ms + self._below(60_000))
             elif isinstance(message, m.Amend):
                 message = attrs.evolve(message, tokens=b"", errors=Column())
+            elif isinstance(message, m.Offered):
+                message = attrs.evolve(message, bodies=Column(), histories=Column(), counts=b"", tokens=b"", seqs=b"",
+                                       entries=Column(), tasks=message.tasks if self._below(2) else ())
         return cast(m.Message, message)
 
     # -- records ---------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ SAME = {m.Greeted: ("cluster", "partitions", "payload_bytes_max"), m.Failed: ("c
         m.Got: ("lacking", "cohorts"), m.Counted: ("rows",), m.Listed: ("upto", "ids", "bodies"), m.Acked: (),
         m.Claimed: (), m.Renewed: ("unknown", "cancelled"), m.Revived: ("outcomes",), m.Described: ("session",),
         m.GotSettings: ("rows", "upto"), m.SettingPut: ("missing",), m.Awaited: (), m.Logged: (), m.Reported: (),
-        m.Mustered: ("last", "missing"), m.Decreed: ("outcome", "reason"), m.Surveyed: ("last",), m.Followed: ()}
+        m.Mustered: ("last", "missing"), m.Decreed: ("outcome", "reason"), m.Surveyed: ("last",), m.Followed: (),
+        m.Steered: ()}
 """Fields that a cluster of one answers as the text has them."""
 OF_CLAIMS = (m.Renew, m.Append, m.Complete, m.Conclude)
 

@@ -192,7 +192,7 @@ class Decider:
         if self._me in self._names or not self._ring.get_nodes():
             return []
         return [name for name in self._ring.iterate_nodes(question.hash.hex())
-                if not self.blamed[name] and now_ms >= self._resting.get(name, 0)]
+                if not self.blamed[name] and now_ms >= self._resting.get(name, now_ms)]
 
     # -- asking --------------------------------------------------------------------------------
 
