@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,17 @@ import skuld_py
 from skuld_py.client.client import Client
 from skuld_py.demo import census
 from skuld_py.embedded.local import LocalCluster
-from worker.auditor import until
 
 PATIENCE_S = 200.0
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+def until(is_so: Callable[[], bool], patience_s: float = 90.0) -> None:
+    """Ask until it is so."""
+    deadline = time.monotonic() + patience_s
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
 
 
 def archives(place: Path) -> list[Path]:

@@ -32,6 +32,7 @@ from skuld_py.simulation.checkers.evidence import (
 from skuld_py.simulation.checkers.mints import mints_astray
 from skuld_py.simulation.checkers.ticks import definitions_of, is_tick
 from skuld_py.simulation.history import Operation, Status
+from skuld_py.workflow.definition.names import step_of
 
 ATTEMPTS_UNHEARD = 25
 
@@ -134,12 +135,14 @@ def acked_entries_stay(evidence: Evidence) -> Finding:
 
 def garbage_stays_away(evidence: Evidence) -> Finding:
     """[D10] A task that was collected had been ended by a client, is in no later claim or read, and in no store.
-    (The monitor sees that all replicas were sealed and equal when the first one deleted it.)"""
+    Nodes cancel what waits for a workflow that has ended, so to have it end may end its tasks. (The monitor sees
+    that all replicas were sealed and equal when the first one deleted it.)"""
     gone, going = evidence.collected, {**evidence.collected, **evidence.going}
 
     def broken() -> Iterator[str]:
+        ends = _ends_of_workflows(evidence) if going else {}
         for task_id, enqueued in _open(evidence).items() if going else ():
-            if task_id in going:
+            if task_id in going and ends.get(_workflow_of(task_id, enqueued), going[task_id] + 1) > going[task_id]:
                 yield f"collected at {going[task_id]} ms, and nobody had ended it: {enqueued}"
         for told in evidence.told:
             if going.get(told.task, told.operation.invoked_ms) < told.operation.invoked_ms:
@@ -153,6 +156,24 @@ def garbage_stays_away(evidence: Evidence) -> Finding:
                 if store.get("body", evidence.key(task_id)) is not None:
                     yield f"{task_id.hex()} was collected at {at_ms} ms and is on {name}"
     return judge("D10 what was collected does not come back", len(gone), broken())
+
+
+def _ends_of_workflows(evidence: Evidence) -> dict[str, int]:
+    """Of each workflow since when it may have ended: somebody asked for a step towards that."""
+    ends: dict[str, int] = {}
+    for kind in (m.Kill, m.Advance):
+        for operation in evidence.history.of(kind):
+            assert isinstance(operation.message, m.Kill | m.Advance)
+            name = operation.message.workflow
+            ends[name] = min(operation.invoked_ms, ends.get(name, operation.invoked_ms))
+    return ends
+
+
+def _workflow_of(task_id: bytes, enqueued: Operation) -> str:
+    """The workflow for which a task was enqueued, if any."""
+    body = next(body for each, body in bodies_of(enqueued) if each == task_id)
+    named = step_of(header_of(body).queue)
+    return named[0] if named is not None else ""
 
 
 def _open(evidence: Evidence) -> dict[bytes, Operation]:
