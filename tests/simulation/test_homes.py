@@ -12,6 +12,7 @@ import pytest
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.node.claims import claim
+from skuld_py.node.leadership.watching import Watching
 from skuld_py.node.limits.lender import LendOperation
 from skuld_py.simulation import campaign
 from skuld_py.simulation.cluster import Cluster
@@ -32,7 +33,7 @@ def of_limits(seed: int, drawn: Options) -> Options:
         timing=attrs.evolve(drawn.timing, resend_ms=1_500, gossip_ms=900, loan_ms=1_600, dry_ms=100,
                             grant_ms=4_000),
         weather=attrs.evolve(drawn.weather, loss=0.0, latency_mean_ms=1.0),
-        registry=RegistryOptions(session_ms=400, leg_ms=1, watch_ms=5),
+        registry=RegistryOptions(session_ms=400, leg_ms=1, watch_ms=5, has_document_watches=False),
         workload=Workload(
             clients=3, queues=("q0",), enqueue_ms=200, claim_ms=100, read_ms=4_000, patience_ms=600,
             lease_ms=(100, 200), fates=("release", "complete"), batch_max=1, is_logging=False, limit_ms=1_500),
@@ -40,9 +41,16 @@ def of_limits(seed: int, drawn: Options) -> Options:
         retention=attrs.evolve(drawn.retention, keep_ms=0, archives=False))
 
 
+def unmoved(watching: Watching, now_ms: int) -> None:
+    """Whoever looks at documents again learns in time that it was deposed, and reports no more."""
+    for news in watching.news:
+        news.clear()
+
+
 def test_a_home_that_counts_what_deposed_leaders_report_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "apply_profile", of_limits)
     monkeypatch.setattr(claim, "LEAVER_MS", 0)  # sessions end all the time here, and claims are to go on
+    monkeypatch.setattr(Watching, "look", unmoved)
 
     def whoever_reports(_: LendOperation, report: m.Reckoned) -> list[tuple[int, int, int]]:
         rows = (columns.unpack_u64(column) for column in (report.partitions, report.epochs, report.used))

@@ -118,8 +118,8 @@ class Forger:
                 message = attrs.evolve(message, tokens=b"", errors=Column())
             elif isinstance(message, m.Offered):
                 message = attrs.evolve(
-                    message, bodies=Column(), histories=Column(), counts=b"", tokens=b"", seqs=b"", entries=Column(),
-                    tasks=message.tasks if self._below(2) else ())
+                    message, bodies=Column(), histories=Column(), counts=b"", tokens=b"", seqs=b"",
+                    entries=Column(), tasks=message.tasks if self._below(2) else ())
         return cast(m.Message, message)
 
     # -- records ---------------------------------------------------------------------------------
