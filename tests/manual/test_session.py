@@ -28,8 +28,9 @@ PORTS = {"2181": 0, "13000": 1, "13001": 2, "13002": 3, "13003": 4}
 """Ports that the pages name, and which of the test's stands for each."""
 READY = {"zookeeper": "is ready at", "node": "is ready", "top": "pipelines", "--follow": "applied"}
 """What runs until it is stopped, and what it says when it goes."""
-ELSEWHERE = {"worker", "gateway", "token"}
-"""The worker is below, with Spark; tests/gateway has the others, with tokens and certificates."""
+ELSEWHERE = {"worker", "gateway", "token", "promote", "reorder"}
+"""The worker is below, with Spark; tests/gateway has the next two, with tokens and certificates. Whether a node
+has a vote in a partition, so that it may lead it, is chance; tests/node/scripts has those that do."""
 KEYED = re.compile(r" --(?:cluster|client)-key \S+")
 """The clusters here have no keys; tests/system has those that have."""
 WITHIN_S = 120.0

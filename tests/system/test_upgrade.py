@@ -58,7 +58,7 @@ PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
     "model/messages/between_nodes.py": (
         ("clocks import AskTime, ToldTime\n", "clocks import AskTime, Nod, ToldTime\n"),
         ('    "AskTime",\n', '    "AskTime",\n    "Nod",\n')),
-    "model/messages/__init__.py": (('"Follow", "Followed",\n)', '"Follow", "Followed", "Nod",\n)'),),
+    "model/messages/__init__.py": (('"Steer", "Steered",\n)', '"Steer", "Steered", "Nod",\n)'),),
     "node/knowledge/view.py": (
         ("        self.release = release\n", "        self.release = release\n        self.nods = 0\n"),),
     "node/leadership/gossip.py": (
