@@ -67,9 +67,10 @@ def test_every_promise_is_kept(play: Play, share: range) -> None:
 
     assert all(verdict.passed for verdict in verdicts), told(verdicts)
     stats: Counter[str] = sum((verdict.stats for verdict in verdicts), Counter())
-    assert stats["elections"] and stats["on wire"]
+    assert stats["elections"]
     if share.step > 1:
         return  # a few seeds do not meet everything; test_covering plays some that do
+    assert stats["on wire"]
     assert sum(verdict.is_vacuous for verdict in verdicts) <= VACUOUS_MAX * len(seeds)
     assert [fault for fault in FAULTS if not stats[f"fault {fault}"]] == []
     assert stats["elections"] > 3 * len(seeds)
