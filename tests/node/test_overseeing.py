@@ -11,7 +11,7 @@ from node.machines import Machines
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document, Freeze, Member, Promotion, Quarantine, seats_of
 from skuld_py.model.events import Effect, ReadDocument
-from skuld_py.partition.leadership.steering import Impossible, Request, steered
+from skuld_py.partition.leadership.wishes import Impossible, Request, steered
 from skuld_py.verbs.attention import Facts, concerns
 
 NOW = 1_000

@@ -18,7 +18,7 @@ from skuld_py.model.messages.operating import STEERED_MAX
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.requests import Asked, Served
-from skuld_py.partition.leadership.steering import KINDS, Impossible, Request, steered
+from skuld_py.partition.leadership.wishes import KINDS, Impossible, Request, steered
 
 OPEN_MAX = 16
 UNANSWERED = "ZooKeeper has not answered; ask again"
