@@ -12,6 +12,8 @@ import re
 from skuld_py.errors import Refused
 
 NAME_CHARS_MAX = 200
+QUEUES_OF_WORKFLOWS = "wf."
+"""Queues of workflows begin with this; nobody else's do."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", re.ASCII)
 WIDE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}", re.ASCII)
 LIFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@~-]{0,229}", re.ASCII)
@@ -20,7 +22,7 @@ LIFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@~-]{0,229}", re.ASCII)
 
 def queues_of(workflow: str) -> str:
     """How the names of a workflow's queues begin."""
-    return f"wf.{workflow}."
+    return f"{QUEUES_OF_WORKFLOWS}{workflow}."
 
 
 def check_name(field: str, name: object, grammar: re.Pattern[str] = NAME) -> str:

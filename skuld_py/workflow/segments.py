@@ -39,6 +39,7 @@ from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.history import TIME_MS_MAX
 from skuld_py.model.ids import ID_BYTES, TaskId
+from skuld_py.model.names import queues_of
 
 EMISSION_BYTES_MAX = DEFAULT_LIMITS.entry_bytes - 1_024
 """Of an emission as stored. It is part of a result, which has 64 KiB; the rest is for what an output says."""
@@ -109,13 +110,13 @@ def haul_id(workflow: str, step: str, offset: int, time_ms: int) -> TaskId:
 
 def haul_queue(workflow: str, step: str) -> str:
     """The queue of these tasks, in which nobody claims."""
-    return f"wf.{workflow}._hauls-{step}"
+    return f"{queues_of(workflow)}_hauls-{step}"
 
 
 def ack_queue(workflow: str, step: str) -> str:
     """The queue of the acks of roots of one input, which its feeder claims. No step's name begins like this, so it
     is no step's queue."""
-    return f"wf.{workflow}._acks-{step}"
+    return f"{queues_of(workflow)}_acks-{step}"
 
 
 # -- acks --------------------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 
+from skuld_py.model.names import QUEUES_OF_WORKFLOWS, queues_of
+
 ID_CHARS_MAX, STEP_CHARS_MAX = 100, 64
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 STEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-QUEUES = "wf."
-"""Queues of workflows begin with this; nobody else's do."""
+QUEUES = QUEUES_OF_WORKFLOWS
 
 ALL, NONE = "all", "none"
 FEED, PLAN, ACKS, SEAL = "feed", "plan", "acks", "seal"
@@ -39,7 +40,7 @@ WORDS_CHARS_MAX = 1_000
 
 def queue_of(workflow: str, step: str) -> str:
     """The queue in which a step's segments wait; also of a workflow's own ones."""
-    return f"{QUEUES}{workflow}.{step}"
+    return f"{queues_of(workflow)}{step}"
 
 
 def step_of(queue: str) -> tuple[str, str] | None:
