@@ -26,6 +26,8 @@ pytest.importorskip("pyarrow", reason="skuld-py[datasource] is not installed: NO
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 ROWS, PARTS = 10_000, 8
+WIDTH = 1_000
+"""Of a payload: so wide that no buffer between Spark and Python holds half a part back."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def spark(place: Path, cluster: LocalCluster, standalone: Standalone) -> Iterato
             "spark.executorEnv.PYTHONPATH": here, "spark.executorEnv.SKULD_NODES": os.environ["SKULD_NODES"],
             "spark.speculation": "true", "spark.speculation.interval": "200ms",
             "spark.speculation.quantile": "0.3", "spark.speculation.multiplier": "1.1",
-            "spark.speculation.minTaskRuntime": "1s"}
+            "spark.speculation.minTaskRuntime": "1s", "spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
     runtime = SparkRuntime(place / "spark", conf=conf)
     try:
         session = runtime.start()
@@ -97,7 +99,7 @@ def frame_of(spark: Any, pipe: Path | None = None, last: int = ROWS) -> Any:
                 time.sleep(60)
             if row >= last:
                 raise ValueError("a row too many")
-            yield (f"{row}",)
+            yield (f"{row:{WIDTH}}",)
     made = spark.sparkContext.range(ROWS, numSlices=PARTS).mapPartitionsWithIndex(part)
     return spark.createDataFrame(made, "payload string")
 
@@ -112,9 +114,14 @@ def test_each_row_is_one_task_though_an_executor_is_killed_and_slow_parts_run_tw
     os.mkfifo(tmp_path / "pipe")
     said = os.open(tmp_path / "pipe", os.O_RDWR)  # never waits for the other side
     seen: list[Any] = []
+    slow = range(3 * ROWS // PARTS, 4 * ROWS // PARTS)
+
+    def is_stored() -> bool:
+        """Whether the part that stopped has stored tasks: it is run again, so these are of an attempt that lost."""
+        return any(int(task.payload) in slow for task in client.list("big", states=("blocked",)))
 
     def kill() -> None:
-        while not select([said], [], [], 0.5)[0] or not client.depths().get("big"):
+        while not select([said], [], [], 0.5)[0] or not is_stored():
             pass
         seen.extend([client.claim("big", n=10, wait_s=0.2), client.depths()["big"]])
         inner = psutil.Process(int(os.read(said, 20)))
