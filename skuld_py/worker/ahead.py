@@ -8,6 +8,8 @@ Of batched tasks (``batches``) are claimed ahead one batch that runs and one tha
 fits now; each takes a fraction of the lease. A queue may hold other tasks between them. So no more are claimed
 than bring as many of those as would be claimed without batches, by their share in what was claimed lately.
 
+While Spark starts, tasks that wait for it hold no slot: as many others are claimed, up to ``slots`` more.
+
 A task that was claimed ahead and is not begun after ``PATIENCE_S``, since others took longer than was thought, is
 given back, and it is learnt anew how long they take. One of a batch waits for a quarter of the lease more: that
 long the batch before it may begin items.
@@ -33,6 +35,7 @@ class Ahead:
         self._others = 0.0
         """Of the tasks that were claimed lately, the share that is not batched."""
         self._has_claimed = False
+        self._idle = 0
 
     @property
     def count(self) -> int:
@@ -41,8 +44,9 @@ class Ahead:
         if self._mean_s is not None:
             single = min(AHEAD_MAX, int(self._slots * AHEAD_S / max(self._mean_s, 1e-6)))
         if not self._batch:
-            return single
-        return max(single, int(min(BATCHES * self._batch, (self._slots + single) / max(self._others, 1e-6))))
+            return single + self._idle
+        batched = int(min(BATCHES * self._batch, (self._slots + single) / max(self._others, 1e-6)))
+        return max(single, batched) + self._idle
 
     def note(self, took_s: float) -> None:
         """A task took so long."""
@@ -58,6 +62,10 @@ class Ahead:
     def note_batch(self, limit: int) -> None:
         """The next batch may have so many."""
         self._batch = limit
+
+    def note_starting(self, count: int) -> None:
+        """So many wait for Spark, which is starting; none once it has started."""
+        self._idle = min(self._slots, count)
 
     def forget(self) -> None:
         """It was thought wrong."""

@@ -261,6 +261,9 @@ class Worker:
         for runs in (*beside, *self._desk.lots(in_slots, self._slots - self._taken)):
             self._waiting.take({run.key for run in runs})
             self._start(runs)
+        is_starting = not self._ignition.is_ready
+        self._ahead.note_starting(sum(run.needs_spark for run in self._waiting.runs) if is_starting else 0)
+        self._give_room(0)
         deaths = [run.deaths or 0 for run in self._running.values() if run.needs_spark]
         if (self._ignition.is_replacing or len(self._writing) > WRITING_MAX
                 or not may_claim([run.deaths for run in self._waiting.runs], deaths)):

@@ -117,7 +117,7 @@ def test_each_row_is_one_task_though_an_executor_is_killed_and_slow_parts_run_tw
     slow = range(3 * ROWS // PARTS, 4 * ROWS // PARTS)
 
     def is_stored() -> bool:
-        """Whether the part that stopped has stored tasks: it is run again, so these are of an attempt that lost."""
+        """Whether the part that stopped has stored tasks, by an attempt that will be lost."""
         return any(int(task.payload) in slow for task in client.list("big", states=("blocked",)))
 
     def kill() -> None:

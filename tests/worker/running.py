@@ -28,6 +28,9 @@ class FakeEngine:
         self.gate = threading.Event()
         """A job with an item that says "wait" goes on when it is open."""
         self.gate.set()
+        self.may_start = threading.Event()
+        """It starts when this is set."""
+        self.may_start.set()
 
     missing: str | None = None
 
@@ -35,6 +38,7 @@ class FakeEngine:
         return f"engine {self.starts}"
 
     def start(self) -> None:
+        self.may_start.wait(30)
         self.starts += 1
         self.is_frozen = self.has_ended = False
 

@@ -34,3 +34,13 @@ def test_it_is_learnt_anew() -> None:
     ahead.forget()
 
     assert ahead.count == 0
+
+
+def test_what_waits_for_spark_to_start_makes_room_for_as_many_others_as_there_are_slots() -> None:
+    ahead = Ahead(2)
+    ahead.note_starting(1)
+    assert ahead.count == 1
+    ahead.note_starting(9)
+    assert ahead.count == 2
+    ahead.note_starting(0)
+    assert ahead.count == 0

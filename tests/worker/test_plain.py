@@ -179,6 +179,20 @@ def test_a_plain_function_needs_no_engine_and_one_of_spark_starts_it(
     assert running.engine.starts == 1 and running.has_said("ready in")
 
 
+def test_while_spark_starts_what_waits_for_it_keeps_no_slot_from_plain_tasks(
+    start: Start, client: Client, queue: str, eventually: Eventually
+) -> None:
+    running = start(slots=2)
+    running.engine.may_start.clear()
+    patient = client.enqueue_many(queue, [on_spark.call(number) for number in range(3)])
+    eventually(lambda: client.depths()[queue].claimed >= 2)
+
+    assert client.results([client.enqueue(queue, add.call(2))], wait_s=20) == [3]
+    assert client.depths()[queue].claimed <= 4
+    running.engine.may_start.set()
+    assert client.results(patient, wait_s=60) == [1, 2, 3]
+
+
 def test_without_spark_installed_plain_functions_run_and_others_fail_with_the_remedy(
     start: Start, client: Client, queue: str, eventually: Eventually
 ) -> None:
