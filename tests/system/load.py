@@ -13,7 +13,7 @@ from skuld_py import Claim, Client, SkuldError, Uncertain
 from skuld_py.client.client import Depth
 from system.conftest import await_leaders, linger
 
-PACE_S = 0.05
+PACE_S = 0.1
 """Between two batches of one producer: there is always load, and time for what is tested under it."""
 
 

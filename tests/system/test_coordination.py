@@ -37,7 +37,7 @@ from skuld_py.runtime.zookeeper.log_following import read_origin
 from skuld_py.runtime.zookeeper.log_reading import LogReader
 from skuld_py.runtime.zookeeper.registry import Registry, RegistryEffect
 from system.light_member import LightMember
-from system.load import Load, at_work
+from system.load import PACE_S, Load, at_work
 from system.onlooker import Onlooker, is_whole
 from system.proxy import Proxy, Side
 
@@ -284,5 +284,6 @@ def stay_at_work(load: Load, client: Client, claims: list[Claim]) -> None:
         del claims[-1:]
         while len(load.acked) == acked:
             client.count("held")
+            load.is_over.wait(PACE_S / 4)
             assert time.monotonic() - started < 5, "nothing was enqueued"
     assert not load.errors
