@@ -25,6 +25,7 @@ from rich.table import Table
 
 from skuld_py import Client
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.model.ids import TaskId
 from skuld_py.worker.registry import encode_call
 
 APP = '''
@@ -66,7 +67,7 @@ def first_task_s(cluster: LocalCluster, client: Client, place: Path, number: int
 def rate(cluster: LocalCluster, client: Client, place: Path, name: str, tasks: int, slots: int) -> float:
     """Tasks a second of one worker."""
     queue = f"rate-{name.replace('.', '-')}-{slots}"
-    ids = []
+    ids: list[TaskId] = []
     for start in range(0, tasks, BATCH):
         ids += client.enqueue_many(queue, [encode_call(name, start + each, 1) for each in range(BATCH)])
     worker = cluster.start_worker(queue, "plain_app", "--slots", str(slots), working_directory=place)

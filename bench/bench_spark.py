@@ -26,6 +26,7 @@ from rich.table import Table
 
 from skuld_py import Client
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.model.ids import TaskId
 from skuld_py.worker.registry import encode_call
 
 APP = '''
@@ -96,7 +97,7 @@ class Bench:
 
     def rate(self, queue: str, name: str, count: int) -> float:
         """Tasks a second of the worker that runs."""
-        ids = []
+        ids: list[TaskId] = []
         for start in range(0, count, PART):
             calls = [encode_call(name, number, 1) for number in range(start, min(count, start + PART))]
             ids += self._client.enqueue_many(queue, calls)

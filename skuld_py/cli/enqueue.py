@@ -78,7 +78,7 @@ def enqueue(queue: str, words: tuple[str, ...], function: str | None, source: IO
         except Uncertain as doubt:
             raise _again(doubt, options["unique"] is not None) from doubt
     if as_json:
-        print_json({"queue": queue, "id": str(made), "is_duplicate": made.is_duplicate})
+        print_json({"queue": queue, "id": str(made), "is_duplicate": made.is_duplicate, "copies": made.copies})
         return
     click.echo(str(made))
     if made.is_duplicate:

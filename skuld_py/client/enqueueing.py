@@ -49,6 +49,14 @@ class NewTask(NamedTuple):
     id: TaskId | int | None = None
 
 
+class StoredIds(list[TaskId]):
+    """The ids of tasks that are stored. ``copies``: on how many disks, each, when that was answered: the least."""
+
+    def __init__(self, ids: Iterable[TaskId] = (), copies: int = 0) -> None:
+        super().__init__(ids)
+        self.copies = copies
+
+
 class Enqueueing:
     """Needs a mint and the wall's time."""
 
@@ -83,7 +91,8 @@ class Enqueueing:
                 key: str | None = None, unique: str | None = None, unique_window_s: float = UNIQUE_WINDOW_S,
                 deps: Ids | None = None, on_dep_failure: OnFailure = "wait",
                 dep_wait_s: float = DEP_WAIT_S) -> Work[TaskId]:
-        """Store one task on ``w`` owners (a majority by default), fsynced, and give its id.
+        """Store one task on ``w`` owners (a majority by default), fsynced, and give its id, which says as
+        ``copies`` on how many.
 
         With ``id`` given the call is idempotent over processes: the same id and content again is
         the same task, the same id with other content is refused. The options belong to the content; what they
@@ -128,11 +137,14 @@ class Enqueueing:
     def _store(self, tasks: Sequence[NewTask], w: int | None) -> Work[list[TaskId]]:
         """One request, with a batch for each queue and its options."""
         made = [task.id for task in tasks if isinstance(task.id, TaskId)]
-        return (yield from self._ask_to_store([task.header for task in tasks], made,
-                                              [task.rest for task in tasks], w))
+        stored = yield from self._ask_to_store([task.header for task in tasks], made,
+                                               [task.rest for task in tasks], w)
+        for task_id in stored:
+            task_id.copies = stored.copies
+        return stored
 
     def _ask_to_store(self, heads: Sequence[bytes], made: list[TaskId], rests: Sequence[bytes],
-                      w: int | None) -> Work[list[TaskId]]:
+                      w: int | None) -> Work[StoredIds]:
         batches = options.batches_of(heads, made, rests)
         try:
             acked = yield from ask(m.Acked, m.Enqueue(0, checking.as_w(w) or 0, batches))
@@ -151,8 +163,9 @@ class Enqueueing:
                      delay_s: float | None = None, expires: Times = None, retry: Retry | None = None,
                      headers: Mapping[str, str] | None = None, key: Names = None, unique: Names = None,
                      unique_window_s: float = UNIQUE_WINDOW_S, deps: Deps = None,
-                     on_dep_failure: OnFailure = "wait", dep_wait_s: float = DEP_WAIT_S) -> Work[list[TaskId]]:
-        """Store many tasks, in requests of at most 1,000; gives their ids in order.
+                     on_dep_failure: OnFailure = "wait", dep_wait_s: float = DEP_WAIT_S) -> Work[StoredIds]:
+        """Store many tasks, in requests of at most 1,000; gives their ids in order, with the least number of
+        their ``copies``.
 
         After an error some may be stored: enqueue again with the same ``ids`` (see ``new_ids``) and the same
         options (see ``client.options``). An ``Uncertain`` has facts: ``stored`` is how many of the first payloads
@@ -171,18 +184,20 @@ class Enqueueing:
             if len(ids) != len(every):
                 raise Refused("bad_ids", f"ids: {len(ids)} for {len(every)} payloads")
             wanted = [_agreed(checking.as_id(each), named) for each, named in zip(ids, wanted, strict=True)]
-        made: list[TaskId] = []
+        made = StoredIds()
         for done, part in enumerate(checking.chunks(rests)):
             start, end = len(made), len(made) + len(part)
             try:
-                made += yield from as_part(done, self._store_part(heads[start:end], wanted[start:end], part, w))
+                stored = yield from as_part(done, self._store_part(heads[start:end], wanted[start:end], part, w))
             except Uncertain as doubt:
                 doubt.facts["stored"] = start
                 raise
+            made += stored
+            made.copies = min(made.copies or stored.copies, stored.copies)
         return made
 
     def _store_part(self, heads: Sequence[bytes], wanted: Sequence[TaskId | int | None], rests: Sequence[bytes],
-                    w: int | None) -> Work[list[TaskId]]:
+                    w: int | None) -> Work[StoredIds]:
         """Store by one request; once more, with fresh ids, if the minted ones were refused as of the future."""
         try:
             return (yield from self._name_and_store(heads, wanted, rests, w))
@@ -192,18 +207,19 @@ class Enqueueing:
         return (yield from self._name_and_store(heads, wanted, rests, w))
 
     def _name_and_store(self, heads: Sequence[bytes], wanted: Sequence[TaskId | int | None],
-                        rests: Sequence[bytes], w: int | None) -> Work[list[TaskId]]:
+                        rests: Sequence[bytes], w: int | None) -> Work[StoredIds]:
         named = yield from self._name(wanted)
         return (yield from self._ask_to_store(heads, named, rests, w))
 
 
-def _marked(made: list[TaskId], heads: Sequence[bytes], acked: m.Acked) -> list[TaskId]:
+def _marked(made: list[TaskId], heads: Sequence[bytes], acked: m.Acked) -> StoredIds:
     """The ids, with duplicates marked. One request may ask for a name twice: then one of the two may be new."""
     if not acked.duplicates:
-        return made
+        return StoredIds(made, acked.copies)
     sent = options.order_of(heads)
     known = {sent[number] for number in unpack_u64(acked.duplicates) if number < len(sent)}
-    return [DuplicateId(task_id) if index in known else task_id for index, task_id in enumerate(made)]
+    return StoredIds((DuplicateId(task_id) if index in known else task_id for index, task_id in enumerate(made)),
+                     acked.copies)
 
 
 def _naming(doubt: Uncertain, ids: Sequence[TaskId | int | None]) -> Uncertain:

@@ -196,32 +196,37 @@ class Holding:
         return Mark(number, self._wall_ms(), data)
 
     @verb
-    def complete(self, claim: ClaimKey, result: Any = None, *, w: int | None = None) -> Work[None]:
+    def complete(self, claim: ClaimKey, result: Any = None, *, w: int | None = None) -> Work[int]:
         """Record that the task is done, with its result; from any claim, however late; it dominates every other
-        fact. The result is bytes, text, or whatever else a task function may return."""
+        fact. The result is bytes, text, or whatever else a task function may return. Gives on how many disks the
+        completion is."""
         entry, key, w = checking.as_result("result", result), checking.as_claim(claim), checking.as_w(w)
 
-        def together(items: Sequence[tuple[ClaimKey, bytes]]) -> Work[Sequence[SkuldError | None]]:
+        def together(items: Sequence[tuple[ClaimKey, bytes]]) -> Work[Sequence[int | SkuldError]]:
             return one_by_one(items, lambda part: self._complete(part, w))
-        yield Joint(("complete", w), (key, entry), CLAIM_BYTES + len(entry), together)
+        copies: int = yield Joint(("complete", w), (key, entry), CLAIM_BYTES + len(entry), together)
+        return copies
 
     @verb
     def complete_many(self, claims: Sequence[ClaimKey], results: Sequence[Any] | None = None, *,
-                      w: int | None = None) -> Work[None]:
-        """Complete many claims; ``results``: none, or one for each."""
-        if results is None:
-            yield from self._complete_parts(parts_without_entries(list(claims)), w)
-        else:
-            yield from self._complete(with_entries("results", claims, results, checking.as_result), w)
+                      w: int | None = None) -> Work[int]:
+        """Complete many claims; ``results``: none, or one for each. Gives on how many disks the least copied
+        completion is, 0 for no claims."""
+        parts = parts_without_entries(list(claims)) if results is None else parts_with_entries(
+            with_entries("results", claims, results, checking.as_result))
+        return (yield from self._complete_parts(parts, w))
 
-    def _complete(self, items: Sequence[tuple[ClaimKey, bytes]], w: int | None) -> Work[list[None]]:
-        yield from self._complete_parts(parts_with_entries(items), w)
-        return [None] * len(items)
+    def _complete(self, items: Sequence[tuple[ClaimKey, bytes]], w: int | None) -> Work[list[int]]:
+        copies = yield from self._complete_parts(parts_with_entries(items), w)
+        return [copies] * len(items)
 
-    def _complete_parts(self, parts: Iterable[ClaimColumns], w: int | None) -> Work[None]:
-        copies = checking.as_w(w) or 0
+    def _complete_parts(self, parts: Iterable[ClaimColumns], w: int | None) -> Work[int]:
+        copies: list[int] = []
         for done, (ids, tokens, proofs, results) in enumerate([*parts]):
-            yield from as_part(done, ask(m.Acked, m.Complete(0, copies, 0, ids, tokens, b"", results, proofs)))
+            completed = m.Complete(0, checking.as_w(w) or 0, 0, ids, tokens, b"", results, proofs)
+            acked = yield from as_part(done, ask(m.Acked, completed))
+            copies.append(acked.message.copies)
+        return min(copies, default=0)
 
 
 def parts_of(claims: Sequence[ClaimKey]) -> list[Sequence[ClaimKey]]:

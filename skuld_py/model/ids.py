@@ -43,9 +43,11 @@ _TAIL = struct.Struct(">II")
 
 
 class TaskId(bytes):
-    """20 bytes; prints as its text form. ``is_duplicate``: whether an enqueue found the task there already."""
+    """20 bytes; prints as its text form. ``is_duplicate``: whether an enqueue found the task there already;
+    ``copies``: on how many disks it was when the enqueue was answered, 0 for an id that no enqueue gave."""
 
     is_duplicate = False
+    copies = 0
 
     def __str__(self) -> str:
         return to_text(self)

@@ -40,11 +40,15 @@ if TYPE_CHECKING:
     from skuld_py.model.task import ClaimView, LogEntry, Task
 
 
+Copies = Annotated[int, Says("On how many disks it was when this was answered; of several tasks the least.")]
+
+
 class Enqueued(TypedDict):
     """The task is stored."""
 
     id: IdText
     is_duplicate: Annotated[bool, Says("Whether the task was there already, under its unique name.")]
+    copies: Copies
 
 
 class EnqueuedMany(TypedDict):
@@ -53,6 +57,7 @@ class EnqueuedMany(TypedDict):
     ids: list[IdText]
     are_duplicates: Annotated[list[bool], Says("Of each, in the same order, whether it was there"
                                                " already, under its unique name.")]
+    copies: Copies
 
 
 class Ids(TypedDict):
@@ -132,6 +137,12 @@ class Done(TypedDict):
     """All of it is done."""
 
     count: int
+
+
+class Completed(Done):
+    """All of it is done, and stored."""
+
+    copies: Copies
 
 
 class Appended(TypedDict):

@@ -108,12 +108,12 @@ def test_a_result_is_bytes_and_a_value_is_what_it_says(monkeypatch: pytest.Monke
 
 
 def test_what_a_claim_verb_did_is_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    for verb in ("complete", "release"):
-        monkeypatch.setattr(f"skuld_py.client.client.Client.{verb}", lambda *_, **__: None)
+    monkeypatch.setattr("skuld_py.client.client.Client.complete", lambda *_, **__: 2)
+    monkeypatch.setattr("skuld_py.client.client.Client.release", lambda *_, **__: None)
     monkeypatch.setattr("skuld_py.client.client.Client.update", lambda *_, **__: 4)
     of = {"id": ID, "token": "7"}
 
-    assert json.loads(skuld("complete", ID, "7", "--json").stdout) == {**of, "is_completed": True}
+    assert json.loads(skuld("complete", ID, "7", "--json").stdout) == {**of, "is_completed": True, "copies": 2}
     assert json.loads(skuld("release", ID, "7", "--json").stdout) == {**of, "is_released": True}
     assert json.loads(skuld("append", ID, "7", "3", "x", "--json").stdout) == {**of, "next_seq": 4}
     assert skuld("append", ID, "7", "3", "x").stdout == "entry 3 is stored; the next is 4\n"
@@ -134,7 +134,8 @@ def test_an_enqueue_under_a_unique_name_says_whether_the_task_was_there(monkeypa
         monkeypatch.setattr("skuld_py.client.client.Client.enqueue", lambda *_, made=made, **__: made)
         document, words = skuld("enqueue", "q", "x", "--unique", "n", "--json"), skuld("enqueue", "q", "x")
 
-        assert json.loads(document.stdout) == {"queue": "q", "id": ID, "is_duplicate": made.is_duplicate}
+        assert json.loads(document.stdout) == {"queue": "q", "id": ID, "is_duplicate": made.is_duplicate,
+                                               "copies": 0}
         assert words.stdout == f"{ID}\n" and ("there already" in words.stderr) == made.is_duplicate
 
 

@@ -245,11 +245,26 @@ def completion_dominates(client: Any, queue: str) -> None:
     client.release(late)
     client.complete(late)
     client.complete_many(others)
+    assert client.complete_many([]) == 0
     assert all(task.is_completed for task in client.get_many(task_ids))
     assert client.claim_one(queue) is None
     client.complete(late)
     with pytest.raises(Fenced):
         client.renew(late)
+
+
+@of("enqueue", "enqueue_many", "complete", "complete_many")
+def who_stores_is_told_on_how_many_disks(client: Any, queue: str) -> None:
+    replicas = client.greeting().replicas
+    stored = client.enqueue_many(queue, [b"a", b"b"], w=replicas)
+    single = client.enqueue(queue, b"c", w=replicas)
+    assert (stored.copies, single.copies, client.new_ids()[0].copies) == (replicas, replicas, 0)
+    claims = []
+    while len(claims) < 3:
+        claims += client.claim(queue, n=3)
+
+    assert client.complete(claims[0], w=replicas) == client.complete_many(claims[1:], w=replicas) == replicas
+    assert replicas // 2 < client.complete_many(claims) <= replicas
 
 
 @of("fail", "fail_many")

@@ -65,7 +65,7 @@ def test_a_task_lives_its_life(anybody: Asker, queue: str) -> None:
     assert held["token"].isdigit() and 0 < held["valid_s"] < 30
     assert appended.json == {"next_seq": 2}
     assert renewed.json["token"] == held["token"] and 30 < renewed.json["valid_s"] < 60
-    assert done.json == {"count": 1}
+    assert done.json == {"count": 1, "copies": 1}
     [claim] = after["claims"]
     assert (claim["token"], claim["holder"], claim["is_released"]) == (held["token"], "mill-7", False)
     assert after["completed_ms"] == claim["completed_ms"] and after["completed_token"] == held["token"]
@@ -99,7 +99,7 @@ def test_ids_of_the_callers_make_enqueueing_repeatable(anybody: Asker, queue: st
 
     assert len({*ids}) == 3 and all(len(task_id) == TEXT_CHARS for task_id in ids)
     assert [answer.json["ids"] for answer in answers] == [ids] * 3
-    assert single.json == {"id": ids[0], "is_duplicate": False}
+    assert single.json == {"id": ids[0], "is_duplicate": False, "copies": 1}
     refused(other, 409, "conflict", "id")
     assert anybody.get(f"/v1/tasks/count?queue={queue}").json == {"count": 3}
     assert anybody.get(f"/v1/tasks/{ids[0]}").json["payload"] == "0"
@@ -218,7 +218,7 @@ def test_many_are_completed_at_once_and_again(anybody: Asker, queue: str) -> Non
 
     answers = [anybody.post("complete_many", {"claims": names}) for _ in range(2)]
 
-    assert [answer.json for answer in answers] == [{"count": 10}] * 2
+    assert [answer.json for answer in answers] == [{"count": 10, "copies": 1}] * 2
     assert {claim["id"] for claim in held} == {*ids}
     ends = anybody.post("results", {"ids": [name["id"] for name in names[:3]]}).json["ends"]
     assert [(end["result_type"], end["value"]) for end in ends] == [
@@ -435,7 +435,7 @@ def test_each_of_many_completions_has_its_result(anybody: Asker, queue: str) -> 
     done = anybody.post("complete_many", {"claims": [
         {**name_of(claim), **results[claim["id"]]} for claim in held]})
 
-    assert done.json == {"count": 3}
+    assert done.json == {"count": 3, "copies": 1}
     views = {view["id"]: view for view in anybody.post("get_many", {"ids": ids}).lines}
     assert [(views[made].get("result"), views[made]["result_base64"]) for made in ids] == [
         ("42", "NDI="), (None, "/w=="), (None, None)]

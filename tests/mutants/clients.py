@@ -18,6 +18,7 @@ AWAITED, TOGETHER = "tests/client/test_async_client.py::", "tests/client/test_co
 PURSUIT = "tests/client/test_pursuit.py::"
 SENDS = "tests/worker/test_sending.py::"
 DROPPED = "tests/client/test_dropping.py::"
+TOLD = "tests/client/test_verbs.py::test_a_story[memory-who_stores_is_told_on_how_many_disks]"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("a-dropped-client-hangs", "a client that nobody closed stops the thread that collects it, for ever",
@@ -34,6 +35,12 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("granter-for-ever", "who granted claims is asked again and again, however busy it is", "pursuit.pursue",
            "        first = \"\"\n", "", "A2", "tests/client/test_pursuit.py::"
            "test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others", seeds=0),
+    mutant("copies-of-nobody", "an id does not say on how many disks its task is", "Enqueueing._store",
+           "            task_id.copies = stored.copies\n", "            pass\n", "C1", TOLD, seeds=0),
+    mutant("copies-of-no-request", "of many tasks nobody is told on how many disks they are",
+           "Enqueueing.enqueue_many", "made.copies or stored.copies", "made.copies", "C1", TOLD, seeds=0),
+    mutant("completed-on-no-disk", "a completion does not say on how many disks it is", "Holding._complete_parts",
+           "copies.append(acked.message.copies)", "copies.append(0)", "C1", TOLD, seeds=0),
     mutant("one-of-a-name-is-all", "of two that ask for a name in one request both are told that it was there",
            "enqueueing._marked", "DuplicateId(task_id) if index in known else",
            "DuplicateId(task_id) if task_id in {made[each] for each in known} else", "A2",
