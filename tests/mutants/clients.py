@@ -38,7 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("copies-of-nobody", "an id does not say on how many disks its task is", "Enqueueing._store",
            "            task_id.copies = stored.copies\n", "            pass\n", "C1", TOLD, seeds=0),
     mutant("copies-of-no-request", "of many tasks nobody is told on how many disks they are",
-           "Enqueueing.enqueue_many", "made.copies or stored.copies", "made.copies", "C1", TOLD, seeds=0),
+           "Enqueueing.enqueue_many", "min(made.copies or stored.copies, stored.copies)", "0", "C1", TOLD, seeds=0),
     mutant("completed-on-no-disk", "a completion does not say on how many disks it is", "Holding._complete_parts",
            "copies.append(acked.message.copies)", "copies.append(0)", "C1", TOLD, seeds=0),
     mutant("one-of-a-name-is-all", "of two that ask for a name in one request both are told that it was there",
