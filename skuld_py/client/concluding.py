@@ -1,4 +1,4 @@
-"""The verbs that end a claim or a task otherwise than by completion: fail, snooze, release; cancel, purge; retry.
+"""The verbs that end a claim or a task otherwise than by completion: fail, snooze, release; cancel; retry.
 
 A claim is ended by its partition's leader, and only while it is held: afterwards the task is another claim's, or
 waits already. Each of these verbs may be repeated: what has happened already is answered again. Where that cannot
@@ -7,7 +7,7 @@ be told any more, since the task has gone on meanwhile, the call is uncertain, n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
 
@@ -16,27 +16,22 @@ from skuld_py.client.asking import Joint, Work, as_part, ask, verb
 from skuld_py.client.claims import ClaimKey
 from skuld_py.client.coalescing import one_by_one
 from skuld_py.client.holding import CLAIM_BYTES, fenced, no_loss, parts_with_entries, verdicts_of, with_entries
-from skuld_py.client.reading import Reading
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
-from skuld_py.model import names
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED
 from skuld_py.model.messages import Revival
-from skuld_py.model.state import State
 
 BY_POLICY = -1
-PURGED_AT_ONCE = 500
-_PURGED = 1 << State.WAITING | 1 << State.SCHEDULED | 1 << State.BLOCKED
 NOT_REVIVED = {Revival.NOT_DEAD: "not_dead", Revival.CANCELLED: "cancelled", Revival.NO_TASK: "no_such_task",
                Revival.TOO_OLD: "too_old", Revival.EXPIRED: "expired"}
 """Codes of what cannot be retried."""
 UNANSWERED = "no leader's answer came in time, or only when it may have been too late to tell; try again"
 
 
-class Concluding(Reading):
-    """Lists the tasks to end where no ids are given."""
+class Concluding:
+    """Needs nothing but an answer."""
 
     @verb
     def fail(self, claim: ClaimKey, error: bytes | str = b"", *, retry_in_s: float | None = None,
@@ -90,32 +85,6 @@ class Concluding(Reading):
             yield from as_part(done, ask(m.Acked, m.Cancel(0, copies, 0, b"".join(part))))
 
     @verb
-    def purge(self, queue: str, *, progress: Callable[[int], None] | None = None) -> Work[int]:
-        """Cancel all tasks of a queue that wait, for others or a time, too; gives how many. Claimed ones go on;
-        one that is claimed in that very moment is cancelled under its holder, as by ``cancel``.
-
-        A page at a time, and ``progress`` is called after each with how many so far; what comes meanwhile is met,
-        too. After an error some are cancelled: purge again. A queue that does not exist is empty.
-        """
-        names.check_name("queue", queue)
-        count, pages, after, is_over = 0, 0, b"", False
-        while not is_over:
-            found, after = yield from as_part(pages, self._cancel_page(queue, after))
-            count, pages, is_over = count + found, pages + bool(found), not after
-            if found and progress is not None:
-                progress(count)
-        return count
-
-    def _cancel_page(self, queue: str, after: bytes) -> Work[tuple[int, bytes]]:
-        """How many were cancelled, and behind which id to go on; a majority says where they stand."""
-        page = (yield from ask(m.Listed, m.List(0, queue, after, PURGED_AT_ONCE, _PURGED))).message
-        tasks = yield from self._bare(task_ids.split(page.ids))
-        ids = [task.id for task in tasks if _PURGED >> State[task.state.upper()] & 1]
-        if ids:
-            yield from ask(m.Acked, m.Cancel(0, 0, 0, b"".join(ids)))
-        return len(ids), page.upto
-
-    @verb
     def retry(self, *ids: bytes | str) -> Work[None]:
         """Let dead tasks begin anew, their attempts counted from 0; what they went through stays on record.
 
@@ -126,16 +95,24 @@ class Concluding(Reading):
         """
         refused: dict[Revival, list[bytes]] = {}
         for done, part in enumerate(_ids_in_parts(ids)):
-            answer = yield from as_part(done, ask(m.Revived, m.Revive(0, b"".join(part)), doubted=_no_refusal))
-            for task_id, outcome in zip(part, answer.message.outcomes, strict=True):
+            for task_id, outcome in zip(part, (yield from as_part(done, self._revive(part))), strict=True):
                 if outcome != Revival.REVIVED:
                     refused.setdefault(Revival(outcome), []).append(task_id)
         if Revival.UNKNOWN in refused:
-            raise Uncertain("uncertain", UNANSWERED)
+            raise self._unanswered()
         for outcome, which in refused.items():
             listed = ", ".join(map(task_ids.to_text, which[:5]))
             code = NOT_REVIVED[outcome]
             raise Refused(code, f"ids: {len(which)} cannot be retried ({code}): {listed}")
+
+    def _revive(self, ids: Sequence[bytes]) -> Work[bytes]:
+        """What became of each, a byte for each."""
+        answer = yield from ask(m.Revived, m.Revive(0, b"".join(ids)), doubted=_no_refusal)
+        return answer.message.outcomes
+
+    @staticmethod
+    def _unanswered() -> Uncertain:
+        return Uncertain("uncertain", UNANSWERED)
 
 
 def _no_refusal(answer: m.Message) -> m.Message:

@@ -139,12 +139,6 @@ class Done(TypedDict):
     count: int
 
 
-class Completed(Done):
-    """All of it is done, and stored."""
-
-    copies: Copies
-
-
 class Appended(TypedDict):
     """The entries are stored."""
 

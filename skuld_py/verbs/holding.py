@@ -60,6 +60,12 @@ NUMBER = Option(
     told="Of the claim's checkpoints the one with the highest number stands; as ``seq`` if left out.")
 
 
+class Completed(d.Done):
+    """All of it is done, and stored."""
+
+    copies: d.Copies
+
+
 def valid_s(lease_s: float) -> float:
     """How long a renewal holds, from when the caller sent it: it arrived here before the lease was counted.
 
@@ -169,11 +175,11 @@ async def append(client: AsyncClient, claim: HeldClaim, seq: int, entries: Seque
 
 @verb("POST /v1/tasks/complete", Scope.WORK,
       Request("Complete", "The end of one task, with what came of it.", (CLAIM, RESULT, VALUE, COPIES)),
-      d.Completed,
+      Completed,
       "Record that a task is done: from any of its claims, however late, and for good.", command="complete",
       says=lambda done, _: ("completed", {"is_completed": True, "copies": done["copies"]}))
 async def complete(client: AsyncClient, claim: HeldClaim, result: bytes, value: object,
-                   w: int | None) -> d.Completed:
+                   w: int | None) -> Completed:
     """Record that the task ID is done, by the claim TOKEN. Counts even when the lease has ended.
 
     \b
@@ -181,17 +187,17 @@ async def complete(client: AsyncClient, claim: HeldClaim, result: bytes, value: 
       skuld complete 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65
       skuld complete 000006cvl5s5o0000000e1k0g5u3k7qh 4294967297-9f86d081884c7d65 --value '{"pages": 12}'
     """
-    return d.Completed(count=1, copies=await client.complete(claim, _came_of(result, value), w=w))
+    return Completed(count=1, copies=await client.complete(claim, _came_of(result, value), w=w))
 
 
 @verb("POST /v1/tasks/complete_many", Scope.WORK,
-      Request("CompleteMany", "The end of many tasks.", (Option("claims", Many(COMPLETION)), COPIES)), d.Completed,
+      Request("CompleteMany", "The end of many tasks.", (Option("claims", Many(COMPLETION)), COPIES)), Completed,
       "Record that many tasks are done.")
-async def complete_many(client: AsyncClient, claims: Sequence[Given], w: int | None) -> d.Completed:
+async def complete_many(client: AsyncClient, claims: Sequence[Given], w: int | None) -> Completed:
     """End many."""
     results = [_came_of(each["result"], each["value"]) for each in claims]
     copies = await client.complete_many([each["claim"] for each in claims], results, w=w)
-    return d.Completed(count=len(claims), copies=copies)
+    return Completed(count=len(claims), copies=copies)
 
 
 @verb("POST /v1/tasks/fail", Scope.WORK,

@@ -160,6 +160,14 @@ FUNCTION = Option(
     help="Only calls of this task function; all tasks are read for it.",
     told="Only calls of this task function. All tasks that are asked for otherwise are read for it: nodes do not"
          " look into payloads.")
+SINCE = Option(
+    "since", Plain.PAST, None, field="since_s", shown="the beginning",
+    help="Only what was enqueued then or later: an age as 2h, or 2026-12-01T08:00+01:00.",
+    told="Only what was enqueued then or later, in seconds since 1970.")
+UNTIL = Option(
+    "until", Plain.PAST, None, field="until_s", shown="now",
+    help="Only what was enqueued before then.",
+    told="Only what was enqueued before then, in seconds since 1970.")
 LEASE = Option("lease_s", Seconds(0.001, DAY_S), LEASE_S, help="How long to hold them.", told="Seconds.")
 DELAY = Seconds(0, 10 * 366 * DAY_S)
 RETRY_IN = Option(

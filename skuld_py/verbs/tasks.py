@@ -18,7 +18,9 @@ from skuld_py.verbs.options import (
     IN_STATES,
     LOG_WAIT_S,
     SAFE_MAX,
+    SINCE,
     TOKEN,
+    UNTIL,
     WAIT,
     Option,
     Plain,
@@ -106,16 +108,7 @@ list_tasks = by_hand(
             "limit", Whole(1), None, shown="all",
             help="How many tasks at most.",
             told="At most so many; all if left out."),
-        IN_STATES,
-        Option(
-            "since", Plain.PAST, None, field="since_s", shown="the beginning",
-            help="Only what was enqueued then or later: an age as 2h, or 2026-12-01T08:00+01:00.",
-            told="Only what was enqueued then or later, in seconds since 1970."),
-        Option(
-            "until", Plain.PAST, None, field="until_s", shown="now",
-            help="Only what was enqueued before then.",
-            told="Only what was enqueued before then, in seconds since 1970."),
-        FUNCTION)),
+        IN_STATES, SINCE, UNTIL, FUNCTION)),
     d.TaskDocument, "Tasks in id order, which is the order of their making, one JSON document a line.",
     command="list", is_stream=True)
 

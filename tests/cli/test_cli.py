@@ -39,8 +39,8 @@ OF_CONFIG = ("config show",)
 OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow status", "workflow list",
                "workflow await", "workflow kill")
 OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)
-GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "config": OF_CONFIG,
-          "workflow": OF_WORKFLOW}
+GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "bulk": OF_SCHEDULE,
+          "config": OF_CONFIG, "workflow": OF_WORKFLOW}
 IN_TIME_S = 4.5
 """Less than the five seconds without --timeout; on a busy machine what is only CPU takes seconds, too."""
 EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_KEYS, *OF_SCHEDULE,

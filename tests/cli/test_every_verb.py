@@ -17,7 +17,8 @@ from skuld_py.client.options import Retry
 
 VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew", "complete_many": "complete",
            "fail_many": "fail", "set_limits": "limit", "remove_limits": "unlimit",
-           "update": "append", "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
+           "retry_all": "bulk retry", "cancel_all": "bulk cancel", "update": "append",
+           "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
            "result": "results", "snooze_many": "snooze",
            "submit_workflow": "workflow submit", "workflow": "workflow status", "workflows": "workflow list",
            "await_workflow": "workflow await", "kill_workflow": "workflow kill", "follow_log": "cluster log",

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import product
@@ -24,8 +24,8 @@ from skuld_py.client.archiving import Page
 from skuld_py.client.asking import Work, stream, verb
 from skuld_py.client.attending import WorkerSeats, WorkerStatus
 from skuld_py.client.claims import ClaimName
-from skuld_py.client.concluding import PURGED_AT_ONCE, Concluding
 from skuld_py.client.reading import Depth
+from skuld_py.client.selecting import PAGE, Selecting
 from skuld_py.client.verbs import Verbs
 from skuld_py.client.waiting import End
 from skuld_py.model.ids import time_of, to_text
@@ -371,7 +371,7 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
 
 @of("purge")
 def what_waits_in_a_queue_is_purged_a_page_at_a_time_and_what_is_claimed_goes_on(client: Any, queue: str) -> None:
-    plain = client.enqueue_many(queue, [b"x"] * (PURGED_AT_ONCE + 2))
+    plain = client.enqueue_many(queue, [b"x"] * (PAGE + 2))
     held = client.claim_one(queue)
     later = client.enqueue(queue, b"later", not_before=datetime.now(UTC) + timedelta(days=1))
     blocked, other = client.enqueue(queue, b"blocked", deps=[later]), client.enqueue(f"{queue}-other", b"x")
@@ -385,6 +385,52 @@ def what_waits_in_a_queue_is_purged_a_page_at_a_time_and_what_is_claimed_goes_on
     client.complete(held)
     assert client.purge(queue) == client.purge("no-such-queue") == 0
     assert client.claim(queue) == []
+
+
+@of("retry_all")
+def the_dead_are_retried_of_which_something_is_so(client: Any, queue: str) -> None:
+    calls = [skuld_py.call("shop:add", number) for number in range(2)] + [b"no call"] * 2
+    dead = client.enqueue_many(queue, calls, retry=Retry(max_attempts=1))
+    other = client.enqueue(f"{queue}-other", b"x", retry=Retry(max_attempts=1))
+    kept = client.enqueue(queue, b"waits", not_before=datetime.now(UTC) + timedelta(days=1))
+    held = {claim.id: claim for claim in (*client.claim(queue, n=4), client.claim_one(f"{queue}-other"))}
+    while len(held) < 5:
+        held |= {claim.id: claim for claim in client.claim(queue, n=4)}
+    words = ["Read TIMEOUT at 7", "no such row", "read timeout", b"\xff"]
+    for task_id, error in zip([*dead, other], [*words, "timeout"], strict=True):
+        client.fail(held[task_id], error)
+
+    def states() -> list[str]:
+        return [client.get(task_id).state for task_id in (*dead, other, kept)]
+    assert states() == [*["dead"] * 5, "scheduled"]
+    assert client.retry_all(queue, error="*timeout*", dry_run=True) == 2
+    assert client.retry_all(queue, function="shop:add", dry_run=True) == 2
+    assert client.retry_all(queue, since=datetime.now(UTC) + timedelta(hours=1), dry_run=True) == 0
+    assert states() == [*["dead"] * 5, "scheduled"]
+    told: list[int] = []
+    assert client.retry_all(queue, error="*timeout*", progress=told.append) == 2 == told[-1]
+    assert states() == ["waiting", "dead", "waiting", "dead", "dead", "scheduled"]
+    assert client.retry_all(queue, function="shop:add") == 1
+    assert client.retry_all(queue) == 1 and client.retry_all(queue) == 0
+    assert states() == [*["waiting"] * 4, "dead", "scheduled"]
+
+
+@of("cancel_all")
+def what_waits_is_cancelled_of_which_something_is_so(client: Any, queue: str) -> None:
+    call, plain = client.enqueue_many(queue, [skuld_py.call("shop:add", 1), b"x"])
+    later = client.enqueue(queue, skuld_py.call("shop:add", 2), not_before=datetime.now(UTC) + timedelta(days=1))
+    other = client.enqueue(f"{queue}-other", skuld_py.call("shop:add", 3))
+    held = client.claim_one(f"{queue}-other")
+
+    def states() -> list[str]:
+        return [client.get(task_id).state for task_id in (call, plain, later, other)]
+    assert client.cancel_all(queue, function="shop:add", dry_run=True) == 2
+    assert client.cancel_all(queue, until=datetime.now(UTC) - timedelta(hours=1)) == 0
+    assert states() == ["waiting", "waiting", "scheduled", "claimed"]
+    assert client.cancel_all(queue, function="shop:add") == 2
+    assert client.cancel_all(f"{queue}-other") == 0
+    assert states() == ["cancelled", "waiting", "cancelled", "claimed"]
+    client.complete(held)
 
 
 @of("renew")
@@ -720,16 +766,18 @@ def test_a_story(story: Story, client: Any, queue: str) -> None:
 
 def test_a_purge_that_is_refused_between_pages_says_so_and_goes_on_when_it_is_repeated(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    cancel_page = Concluding._cancel_page
+    cancelled = Selecting._cancelled
+    pages: list[int] = []
 
-    def refuse_second(self: Concluding, queue: str, after: bytes) -> Work[tuple[int, bytes]]:
-        if after:
+    def refuse_second(self: Selecting, ids: Sequence[bytes]) -> Work[int]:
+        pages.append(len(ids))
+        if len(pages) > 1:
             raise Refused("busy", "not now")
-        return (yield from cancel_page(self, queue, after))
+        return (yield from cancelled(self, ids))
     with MemoryClient() as client:
-        client.enqueue_many("q", [b"x"] * (PURGED_AT_ONCE + 1))
+        client.enqueue_many("q", [b"x"] * (PAGE + 1))
         with monkeypatch.context() as patched, pytest.raises(Uncertain, match="not now; 1 requests of this call"):
-            patched.setattr(Concluding, "_cancel_page", refuse_second)
+            patched.setattr(Selecting, "_cancelled", refuse_second)
             client.purge("q")
 
         assert client.purge("q") == 1
@@ -878,6 +926,11 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("set_limits", ("q",), {"burst": 1}, "bad_limits"),
     ("set_limits", ("q",), {"key_concurrency": 1_001}, "bad_limits"),
     ("remove_limits", ("",), {}, "bad_name"),
+    ("retry_all", ("a b",), {}, "bad_name"),
+    ("retry_all", (), {"error": ""}, "bad_error"),
+    ("retry_all", (), {"error": "x" * 501}, "bad_error"),
+    ("retry_all", (), {"function": ""}, "bad_name"),
+    ("cancel_all", ("a b",), {}, "bad_name"),
     ("limits", ("a b",), {}, "bad_name"),
 ]
 

@@ -18,6 +18,8 @@ AWAITED, TOGETHER = "tests/client/test_async_client.py::", "tests/client/test_co
 PURSUIT = "tests/client/test_pursuit.py::"
 SENDS = "tests/worker/test_sending.py::"
 DROPPED = "tests/client/test_dropping.py::"
+CHOSEN = "tests/client/test_verbs.py::test_a_story[memory-the_dead_are_retried_of_which_something_is_so]"
+TO_COME = "tests/client/test_verbs.py::test_a_story[memory-what_waits_is_cancelled_of_which_something_is_so]"
 TOLD = "tests/client/test_verbs.py::test_a_story[memory-who_stores_is_told_on_how_many_disks]"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -35,6 +37,16 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("granter-for-ever", "who granted claims is asked again and again, however busy it is", "pursuit.pursue",
            "        first = \"\"\n", "", "A2", "tests/client/test_pursuit.py::"
            "test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others", seeds=0),
+    mutant("retried-whatever-failed", "tasks that failed otherwise are retried, too", "_Choice.has_error",
+           "self.error is None or fnmatchcase", "True or fnmatchcase", "C1", CHOSEN, seeds=0),
+    mutant("retried-whatever-it-calls", "calls of other functions are retried, too", "_Choice.suits",
+           "function_of(task.payload) == self.function", "True", "C1", CHOSEN, seeds=0),
+    mutant("retried-to-try", "what is only to be counted is retried", "Selecting.retry_all",
+           "None if dry_run else self._revived", "self._revived", "C1", CHOSEN, seeds=0),
+    mutant("cancelled-to-try", "what is only to be counted is cancelled", "Selecting.cancel_all",
+           "None if dry_run else self._cancelled", "self._cancelled", "C1", TO_COME, seeds=0),
+    mutant("cancelled-whenever", "what was enqueued at another time is cancelled, too", "_Choice.question",
+           "self.since_ms, self.until_ms", "0, 0", "C1", TO_COME, seeds=0),
     mutant("copies-of-nobody", "an id does not say on how many disks its task is", "Enqueueing._store",
            "            task_id.copies = stored.copies\n", "            pass\n", "C1", TOLD, seeds=0),
     mutant("copies-of-no-request", "of many tasks nobody is told on how many disks they are",
