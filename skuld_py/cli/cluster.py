@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skuld_py.cli.cluster_force import force_epoch
 from skuld_py.cli.cluster_keys import create_secure, rotate, secure
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.cluster_proofs import proofs
@@ -39,6 +40,7 @@ cluster.add_command(rotate)
 cluster.add_command(proofs)
 cluster.add_command(rules)
 cluster.add_command(share)
+cluster.add_command(force_epoch)
 
 
 @cluster.command()

@@ -33,6 +33,7 @@ class Kind(Enum):
     FILL_DONE = "fill_done"
     CLOCK = "clock"
     DOUBT = "doubt"
+    LOSS = "loss"
 
 
 @attrs.frozen

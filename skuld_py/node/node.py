@@ -110,7 +110,7 @@ class Node:
         self._moves = Moves(operations, self._exchanges)
         self._steward = Steward(operations, self.timekeeper, self._exchanges, self._moves)
         self.timekeeper.on_verdict = self._note_rights
-        self._watching, self._overseer = Watching(operations), Overseer(operations)
+        self._watching, self._overseer = Watching(operations), Overseer(operations, self._steward.suspects)
         self._dependencies, self._lapses = Dependencies(operations), Lapses(operations)
         self._loans, self._ticks = Loans(operations), Ticks(operations, almanac)
         self.lender = Lender(operations, self._steward.led_since)
@@ -132,8 +132,8 @@ class Node:
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
             self.timekeeper, Inquiries(operations), self._watching, self._lapses, self._steward,
-            self._steward.gossiper, self._ticks, operations.timers, self._workers, self._workflows,
-            self._workflows.reaper,
+            self._steward.losses, self._steward.gossiper, self._ticks, operations.timers, self._workers,
+            self._workflows, self._workflows.reaper,
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.

@@ -58,6 +58,8 @@ class Candidacy:
         self._drained_until_ms = 0
         self._moves_tried = 0
         self._is_hurried = False
+        self._is_barred = False
+        """Whether this leader waited, at the last look, for the end of what lost leaders may have granted."""
         self.is_moving = False
         """Whether this leader would change its cohort or yield, now or after a pause."""
 
@@ -145,18 +147,21 @@ class Candidacy:
         else:
             action = evaluate(attrs.evolve(facts, epoch=0), document, now_ms)
             if isinstance(action, Stand):
-                return self._try(now_ms, document, event.version, action.cohort)
+                return self._try(now_ms, document, event.version, action)
         if document.epoch > self._vnode.leader_epoch:  # else the leader says itself that it does not lead
             self._vnode.note_leader(document.leader, document.epoch)
         self._election.give_up(now_ms)
         return []
 
-    def _try(self, now_ms: int, document: Document, version: int, cohort: Names) -> list[Effect]:
+    def _try(self, now_ms: int, document: Document, version: int, action: Stand) -> list[Effect]:
         epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
         if epoch > document.told_epoch + EPOCHS_AHEAD:
             return self._spend(now_ms, document, version, epoch)
         cause = "the first leader" if not document.epoch else f"{document.leader} was not heard"
-        effects = self._election.open(now_ms, document, version, cohort, is_trial=True, cause=cause)
+        if action.is_forced:
+            cause = "an operator gave the other voters up"
+        effects = self._election.open(now_ms, document, version, action.cohort, is_trial=True, cause=cause,
+                                      is_forced=action.is_forced)
         return effects + self._advance(now_ms)
 
     def _open(self, now_ms: int, document: Document, version: int, cohort: Names, cause: str) -> list[Effect]:
@@ -236,7 +241,7 @@ class Candidacy:
         if election.has_pushed() and election.would_lose_votes(vnode.live):
             vnode.resign(now_ms)
         if election.has_pushed():
-            effects += election.swap(now_ms, vnode.live, self._floor())
+            effects += election.swap(now_ms, vnode.live, self._floor(), vnode.parameters.skew_ms)
         return effects
 
     def _floor(self) -> Floor:
@@ -272,6 +277,10 @@ class Candidacy:
         if self._is_in_doubt:
             self._is_reading = True
             return [ReadDocument(self._vnode.partition)]
+        was_barred, self._is_barred = self._is_barred, now_ms < self._election.document.no_grant_before_ms
+        if was_barred and not self._is_barred:
+            self._is_reading = True
+            return [ReadDocument(self._vnode.partition)]  # with it, what waits for the document is tried again
         action = evaluate(facts, self._election.document, now_ms)
         self.is_moving = isinstance(action, Stand | Yield)
         if isinstance(action, Resign):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import messages as m
-from skuld_py.model.document import SOLO, Document
+from skuld_py.model.document import SOLO, Document, Loss
 from skuld_py.node.knowledge.view import View
 from skuld_py.partition.leadership.evaluator import is_frozen
 
@@ -26,5 +26,20 @@ def _of(document: Document, now_ms: int) -> Iterator[tuple[str, str, int]]:
         yield "solo", "", 0
     if wish is not None:
         yield "promotion", f"{wish.kind} {wish.target}".rstrip() + f", by {wish.by}", wish.expires_ms
+    if document.force is not None and document.force.epoch == document.epoch:
+        yield "force", f"{', '.join(document.force.remaining)}; by {document.force.by}", 0
+    if document.loss is not None:
+        yield "loss", _lost(document.loss), document.loss.until_ms if now_ms < document.loss.until_ms else 0
     if document.malformed:
         yield "malformed", ", ".join(sorted(document.malformed)), 0
+
+
+def _lost(loss: Loss) -> str:
+    """What is known of a loss. What nobody who remains has heard of cannot be counted."""
+    by = f"by {loss.by}" + (f" ({loss.reason[:100]})" if loss.reason else "")
+    counted = "what is lost is not counted yet"
+    if loss.counted_ms:
+        such = f" ({', '.join(loss.named)})" if loss.named else ""
+        tasks = "1 task is" if loss.missing == 1 else f"{loss.missing:,} tasks are"
+        counted = f"{tasks} known to be lost{such}" if loss.missing else "no lost task is known"
+    return f"{', '.join(loss.lost)} given up {by}, {', '.join(loss.remaining)} remained: {counted}"
