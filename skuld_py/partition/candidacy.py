@@ -38,6 +38,7 @@ MOVE_DOUBLINGS = 4
 
 
 SPENT = "the epoch's tokens were spent"
+GIVEN_UP = "an operator gave the other voters up"
 
 
 class Candidacy:
@@ -159,18 +160,20 @@ class Candidacy:
             return self._spend(now_ms, document, version, epoch)
         cause = "the first leader" if not document.epoch else f"{document.leader} was not heard"
         if action.is_forced:
-            cause = "an operator gave the other voters up"
+            cause = GIVEN_UP
         effects = self._election.open(now_ms, document, version, action.cohort, is_trial=True, cause=cause,
                                       is_forced=action.is_forced)
         return effects + self._advance(now_ms)
 
-    def _open(self, now_ms: int, document: Document, version: int, cohort: Names, cause: str) -> list[Effect]:
+    def _open(self, now_ms: int, document: Document, version: int, cohort: Names, cause: str, *,
+              is_forced: bool = False) -> list[Effect]:
         """Stand without a trial: the leader itself wishes it."""
         epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
         if epoch > document.told_epoch + EPOCHS_AHEAD:
             return self._spend(now_ms, document, version, epoch)
         self._vnode.promise_to(now_ms, epoch, self._vnode.me.name, cohort, document.epoch)
-        effects = self._election.open(now_ms, document, version, cohort, is_trial=False, cause=cause)
+        effects = self._election.open(now_ms, document, version, cohort, is_trial=False, cause=cause,
+                                      is_forced=is_forced)
         return effects + self._advance(now_ms)
 
     def _spend(self, now_ms: int, document: Document, version: int, epoch: int) -> list[Effect]:
@@ -316,7 +319,10 @@ class Candidacy:
             target = action.targets[(self._moves_tried - 1) % len(action.targets)]
             return [Send(target, m.Abdicate(vnode.partition, election.epoch, action.cohort))]
         cause = SPENT if vnode.is_spent else "the placement moved"
-        return self._open(now_ms, election.document, election.version, action.cohort, cause)
+        if action.is_forced:
+            cause = GIVEN_UP
+        return self._open(now_ms, election.document, election.version, action.cohort, cause,
+                          is_forced=action.is_forced)
 
     def _write(self, document: Document) -> list[Effect]:
         self._written = attrs.evolve(document, write_id=self._election.write_id(), cause="upkeep")

@@ -62,6 +62,8 @@ def facts(me: str, *live: str, **changes: Any) -> Facts:
     (facts("n2", "n2"), {}, Rest("a majority of the voters is not alive")),
     (facts("n3", "n3", is_suspect=True), {},
      Rest("its memory of this partition is not to be trusted until it has filled again")),
+    (facts("n1", *NAMES, epoch=4, suspects=dict.fromkeys(("n2", "n3"), "wiped")),
+     {"force": attrs.evolve(FORCE, remaining=("n1",))}, Stand(("n1",), True)),
     (facts("n3", "n3"), {"freeze": Freeze("f", "op", "y", 1)},
      Rest("frozen: nobody but the recorded leader may stand"))])
 def test_those_who_remain_obey_all_together_while_no_majority_could_vote(

@@ -203,13 +203,19 @@ def read_registrations(hosts: str, cluster: str, timeout_s: float = 10.0) -> dic
 
 def read_cohorts(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> dict[int, tuple[str, ...]]:
     """The voters of each partition that has had a leader. A document that cannot be read is ``Refused``."""
+    return {partition: document.cohort for partition, document in
+            read_documents(hosts, parameters, timeout_s).items()}
+
+
+def read_documents(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> dict[int, Document]:
+    """The documents of all partitions that have had a leader. One that cannot be read is ``Refused``."""
     root, found = path_of(parameters.cluster), {}
     with connection(hosts, timeout_s, is_write=False) as client:
         client.sync_async(root)
         answers = [client.get_async(f"{root}/partitions/{each}") for each in range(parameters.partitions)]
         for partition, answer in enumerate(answers):
             try:
-                found[partition] = Document.decode(answer.get(timeout=timeout_s)[0]).cohort
+                found[partition] = Document.decode(answer.get(timeout=timeout_s)[0])
             except NoNodeError:
                 continue
             except Malformed as problem:
