@@ -54,6 +54,7 @@ from skuld_py.node.copies.moves import Moves
 from skuld_py.node.copies.requests import CopyRequests
 from skuld_py.node.dependencies.both_sides import Dependencies
 from skuld_py.node.knowledge.floor import Floor
+from skuld_py.node.knowledge.keepsake import Keepsake
 from skuld_py.node.knowledge.notary import Notary
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Timekeeper
@@ -101,7 +102,7 @@ class Node:
                                 release)
         outbox = self._outbox = Outbox(me.name, self._drain)
         operations = self.operations = Operations(view, outbox, count((nonce << 24) + 1))
-        self._store, self._floor = store, Floor(store)
+        self._store, self._floor, self._keepsake = store, Floor(store), Keepsake(store)
         self._settled_ms = self._ends_ms = 0
         """When the last turn ended, by a clock that may fall back; and until when a node that is about to stop
         waits for requests that are under way."""
@@ -294,6 +295,8 @@ class Node:
             self._lapses.settle()
         if self._floor.ms > self._floor.stored_ms:
             self._floor.keep()
+        if self.playback.is_current:
+            self._keepsake.keep(now_ms, self.playback.replica)
 
     def _candidacy(self, partition: int) -> Candidacy:
         return self.view.candidacy(self.view.vnodes[partition])

@@ -12,7 +12,9 @@ from node.operating import down
 from node.test_overseeing import asked
 from skuld_py.config import DEFAULT_TIMING
 from skuld_py.model import messages as m
+from skuld_py.model.columns import pack_u64, unpack_u64
 from skuld_py.model.document import Document, Force, Freeze, Member, seats_of
+from skuld_py.model.events import MembersChanged, Session, SessionChanged
 from skuld_py.model.ids import split, to_text
 from skuld_py.partition.leadership.evaluator import Facts, Rest, Stand, Write, evaluate
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
@@ -147,3 +149,39 @@ def test_tasks_of_which_those_who_remain_have_only_heard_are_named() -> None:
     assert asked(machines, last, kind="noted") == m.Steered(1, 1, 0, ())
     machines.pass_time(500)
     assert machines.documents[0][1].loss is None and not machines.nodes[last].description().held
+
+
+def test_a_majority_that_is_only_cut_off_and_goes_on_renewing_shares_no_task_with_whoever_was_forced() -> None:
+    """The operator was wrong: the others live, see neither ZooKeeper nor the last one, and renew as long as they
+    may."""
+    machines = Machines(partitions=1, timing=attrs.evolve(DEFAULT_TIMING, horizon_ms=HORIZON_MS))
+    machines.pass_time(2_000)
+    leader, last = machines.documents[0][1].leader, machines.documents[0][1].cohort[2]
+    machines.ask(leader, m.Enqueue(1, 3, (machines.batch("q", 1),)))
+    machines.pass_time(200)
+    machines.ask(leader, m.Claim(2, "q", 1, 5_000, 1_000, "w"))
+    machines.pass_time(200)
+    granted = machines.answers_to(b"client")[-1]
+    assert isinstance(granted, m.Claimed) and granted.batches
+    apart = [name for name in machines.names if name != last]
+    machines.is_deaf = machines.is_mute = last
+    for name in apart:
+        machines.give(name, SessionChanged(Session.SUSPENDED))
+    machines.give(last, MembersChanged(tuple(each for each in machines.members if each.name == last)))
+    machines.ask(last, m.Steer(3, "force", 0, 0, "", "me", "why", 0, 0))
+    machines.ask(last, m.Claim(4, "q", 1, 5_000, 100_000, "other"), b"other")
+
+    held_ms, regained = granted.batches[0].end_ms, 0
+    ids, tokens_ = granted.batches[0].ids, pack_u64([granted.batches[0].first_token])
+    for _ in range(60):
+        machines.ask(leader, m.Renew(5, 3_000, ids, tokens_, b""))
+        machines.pass_time(500)
+        renewed = machines.answers_to(b"client")[-1]
+        if isinstance(renewed, m.Renewed) and not regained:
+            held_ms = max(held_ms, *unpack_u64(renewed.ends))
+        for answer in machines.answers_to(b"other"):
+            if isinstance(answer, m.Claimed) and answer.batches and not regained:
+                regained = answer.batches[0].end_ms - 5_000
+    assert machines.documents[0][1].leader == last
+    assert held_ms > granted.batches[0].end_ms + 2_000, "nothing was renewed"
+    assert regained > held_ms, "the task had two holders"

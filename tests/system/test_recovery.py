@@ -12,7 +12,7 @@ import pytest
 from skuld_py import Client, SkuldError
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.document import Document
-from skuld_py.runtime.zookeeper.clusters import read_documents, read_parameters
+from skuld_py.runtime.zookeeper.clusters import destroy_cluster, read_documents, read_parameters
 from system.conftest import SKEW_MS, await_leaders
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -73,6 +73,47 @@ def test_two_of_three_data_directories_are_gone_and_the_last_one_goes_on_after_a
         ends = {claim.id: (claim.token, claim.end_ms) for claim in held}
         for claim, at_ms in again:
             assert claim.token > ends[claim.id][0] and at_ms > ends[claim.id][1]
-        assert min(at_ms for _, at_ms in again) >= min(each.no_grant_before_ms for each in after.values()) - SKEW_MS
+        barrier_ms = min(each.no_grant_before_ms for each in after.values())
+        assert min(at_ms for _, at_ms in again) >= barrier_ms - SKEW_MS
         assert all(each.no_grant_before_ms >= before[partition].horizon_ms + SKEW_MS
                    for partition, each in after.items())
+
+
+def test_zookeeper_has_lost_the_cluster_and_data_directories_bring_it_back(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, nodes=3, partitions=4, replicas=3, skew_ms=SKEW_MS, session_ms=1_000) as cluster:
+        with Client(cluster.addresses, timeout_s=30) as client:
+            await_leaders(client)
+            ids = client.enqueue_many("q", [b"%d" % number for number in range(40)])
+            held = client.claim("q", lease_s=2, n=10)
+            client.complete_many(held[:5])
+        before = documents(cluster)
+        node = cluster.node_log(0).with_suffix("")
+        data = [cluster.node_log(index).with_suffix("") for index in range(3)]
+        for index in range(3):
+            cluster.stop_node(index)
+        hosts = ("--zookeeper", cluster.zookeeper_hosts)
+        assert "nothing has to be restored" in skuld(
+            "cluster", "restore", cluster.name, *hosts, "--from", str(node), "--from", str(data[1]), expected=1)
+        destroy_cluster(cluster.zookeeper_hosts, cluster.name)
+        refused = skuld("node", "--cluster", cluster.name, *hosts, "--port", str(cluster.ports[0]),
+                        "--data", str(node), expected=1)
+        assert f"skuld cluster restore {cluster.name} --from {node}" in refused
+        assert cluster.addresses[1] in skuld("cluster", "restore", cluster.name, *hosts, "--from", str(node),
+                                             expected=1)
+        restored = skuld("cluster", "restore", cluster.name, *hosts, *(
+            word for directory in data for word in ("--from", str(directory))))
+        assert "is restored: 4 partitions, 3 nodes" in restored and "!" not in restored
+        for index in range(3):
+            cluster.start_node(index)
+        with Client(cluster.addresses, timeout_s=30) as client:
+            await_leaders(client)
+            found = client.get_many(ids)
+            assert len(found) == 40
+            assert sum(task.state == "completed" for task in found) == 5
+            again = []
+            while len(again) < 35:
+                again += client.claim("q", lease_s=30, n=40, wait_s=2)
+        after = documents(cluster)
+        tokens = {claim.id: claim.token for claim in held}
+        assert all(claim.token > tokens.get(claim.id, 0) for claim in again)
+        assert all(document.epoch > before[partition].epoch for partition, document in after.items())

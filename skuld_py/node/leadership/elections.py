@@ -65,7 +65,7 @@ class Steward(Duty):
         """When each partition's leadership is to be looked at."""
         self._changed = operations.view.bulletin.subscribe()
         self.risen = operations.view.bulletin.subscribe()
-        self._next_in_round = 0
+        self._next_in_round = self._next_read_ms = 0
         self._is_collecting = bool(operations.view.retention.keep_ms)
         """Whether ended tasks are collected: then every look that is allowed is due."""
         self._could: tuple[bool, bool] = (False, False)
@@ -84,7 +84,6 @@ class Steward(Duty):
         """Partitions of which people were told that no majority of the voters is alive."""
         self._unread = {vnode.partition: None for vnode in operations.view.vnodes}
         """Partitions whose document was not read yet in this life; nothing is promised for them."""
-        self._next_read_ms = 0
         for vnode in operations.view.vnodes:
             self._agenda.note(vnode.partition, 0)
         self.gossiper.along += [self.go_round, partial(timekeeper.look, is_along=True)]

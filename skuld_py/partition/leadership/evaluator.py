@@ -17,8 +17,8 @@ a while gets the seat of a voter that is not able, never that of one that is: no
 again, with their disks, would else take majorities with them.
 
 Where a majority of the voters is lost for good, an operator says who remains (``Force``). These obey only while
-they see no majority that could vote, all of them together, and the epoch is the one that was spoken of. A leader may
-be among them: it hears voters that have lost their memory, and they record nothing that it grants.
+they see no majority that could vote, all of them together, and the epoch is the one that was spoken of. A leader
+may be among them: it hears voters that have lost their memory, and they record nothing that it grants.
 
 A leader that is about to stop yields to the others of its cohort in turn, before anything else that it would do
 with its leadership.
