@@ -34,6 +34,7 @@ class Kind(Enum):
     CLOCK = "clock"
     DOUBT = "doubt"
     LOSS = "loss"
+    PUT_BACK = "put_back"
 
 
 @attrs.frozen

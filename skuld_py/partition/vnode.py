@@ -92,6 +92,8 @@ class Vnode:
         self.leader = ""
         self.leader_epoch = 0
         self.leaderless_since_ms: int | None = None
+        self.why_unled = ""
+        """Why this node did not stand when it last wanted to, for people."""
         self.granted = 0
         """Claims granted in this leadership; numbers the tokens."""
         self.open_grants = 0

@@ -40,8 +40,9 @@ _WORDS = {
                 " no part in its elections and claims before that; nothing needs to be done",
     Kind.LOSS: "voters of {about} were given up; of the tasks that are known, {why} are lost with them, and"
                " 'skuld status' names them",
+    Kind.PUT_BACK: "the document of {about} was gone from ZooKeeper while this node led it; it is put back",
 }
-_WARNINGS = frozenset({Kind.DOUBT, Kind.MAJORITY_LOST, Kind.LOSS})
+_WARNINGS = frozenset({Kind.PUT_BACK, Kind.DOUBT, Kind.MAJORITY_LOST, Kind.LOSS})
 
 _log = logging.getLogger(__name__)
 

@@ -162,6 +162,7 @@ def _held(described: m.Described) -> Iterator[str]:
     """What operators hold: mostly one has held many partitions at once."""
     words = {"frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
              "solo": "solo: no other node gets a vote until 'skuld solo --off'",
+             "unled": "led by nobody, and takes tasks that nobody is granted: {}",
              "force": "waiting for those who are said to remain to elect a leader: {}",
              "loss": "without voters that were lost: {}. What only they had acknowledged is gone, known or not;"
                      " 'skuld cluster force-epoch --noted' ends this line",

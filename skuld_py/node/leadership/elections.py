@@ -253,7 +253,8 @@ class Steward(Duty):
     def _next_tending_ms(self, now_ms: int, vnode: Vnode) -> int:
         """When time alone would give a leader something to do."""
         timing, document = self._view.timing, vnode.election.document
-        if self._view.candidacy(vnode).is_moving:
+        candidacy = self._view.candidacy(vnode)
+        if candidacy.is_moving or candidacy.is_bereft:
             return now_ms
         due_ms = min(document.horizon_ms - timing.horizon_ms // 2, next_change_ms(document, now_ms))
         if not self._is_settled(now_ms, vnode):

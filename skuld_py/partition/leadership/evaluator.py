@@ -37,6 +37,7 @@ from skuld_py.model.document import LEAD, REBALANCE, REORDER, SOLO, Document, Lo
 from skuld_py.partition.leadership import quorum
 
 Names = tuple[str, ...]
+NO_MAJORITY = "a majority of the voters is not alive"
 
 
 @attrs.frozen
@@ -154,7 +155,7 @@ def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
     if remaining := those_who_remain(facts, document):
         return Stand(remaining, is_forced=True)
     if not quorum.has_majority(document.cohort, facts.live):
-        return Rest("a majority of the voters is not alive")
+        return Rest(NO_MAJORITY)
     return Stand(document.cohort)
 
 
@@ -170,8 +171,8 @@ def those_who_remain(facts: Facts, document: Document) -> Names:
 
 def _found(facts: Facts) -> Action:
     if facts.remembered:
-        return Rest(f"the document is gone, but epoch {facts.remembered} had a leader: history must not begin"
-                    " anew; put the document back, or destroy and create the cluster")
+        return Rest(f"its document is gone from ZooKeeper, and epoch {facts.remembered} had a leader, so nothing"
+                    " may begin anew; stop all nodes, then 'skuld cluster destroy' and 'skuld cluster restore'")
     if facts.me.name not in facts.owners:
         return Rest("it is not placed here")
     return Stand(facts.owners)
@@ -205,7 +206,7 @@ def _obey(facts: Facts, document: Document, wish: Promotion) -> Action:
     """Do what an operator wishes, which is valid: each wish is an election, and is gone with it."""
     me, others = facts.me.name, [name for name in document.cohort if name != wish.target]
     if not quorum.has_majority(document.cohort, facts.live):
-        return Rest("a majority of the voters is not alive")
+        return Rest(NO_MAJORITY)
     if wish.kind == LEAD:
         return Yield((wish.target,), (wish.target, *others))
     if wish.kind == REORDER:
@@ -294,7 +295,7 @@ def _move(facts: Facts, document: Document) -> Action:
     if sorted(cohort) == sorted(document.cohort):
         return Stand(document.cohort) if facts.strays else _hand_back(facts, document)
     if not (quorum.has_majority(document.cohort, facts.live) and quorum.has_majority(cohort, able(facts))):
-        return Rest("a majority of the voters is not alive")
+        return Rest(NO_MAJORITY)
     if facts.me.name in cohort:
         return Stand(cohort)
     heirs = [name for name in cohort if name in able(facts)]
