@@ -36,7 +36,8 @@ def restore(name: str, hosts: str, directories: tuple[Path, ...], timeout_s: flo
     from skuld_py.errors import Refused
     from skuld_py.model.names import check_name
     from skuld_py.node.life.rebuilding import rebuilt
-    from skuld_py.runtime.zookeeper.restoring import remains_in, shown, write_cluster
+    from skuld_py.runtime.remains import remains_in
+    from skuld_py.runtime.zookeeper.restoring import shown, write_cluster
     from skuld_py.runtime.zookeeper.servers import Servers
     from skuld_py.verbs.words import many
 

@@ -54,7 +54,6 @@ from skuld_py.node.copies.moves import Moves
 from skuld_py.node.copies.requests import CopyRequests
 from skuld_py.node.dependencies.both_sides import Dependencies
 from skuld_py.node.knowledge.floor import Floor
-from skuld_py.node.knowledge.keepsake import Keepsake
 from skuld_py.node.knowledge.notary import Notary
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Timekeeper
@@ -64,6 +63,7 @@ from skuld_py.node.leadership.overseeing import Overseer
 from skuld_py.node.leadership.requests import LeadershipRequests
 from skuld_py.node.leadership.watching import Watching
 from skuld_py.node.life.identity import note_joined
+from skuld_py.node.life.keepsake import Keepsake
 from skuld_py.node.limits.borrower import Loans
 from skuld_py.node.limits.lender import Lender
 from skuld_py.node.limits.requests import LimitRequests

@@ -13,8 +13,8 @@ from skuld_py.config import RULES
 from skuld_py.errors import Refused
 from skuld_py.model.document import Member
 from skuld_py.model.memory_store import MemoryStore
-from skuld_py.node.knowledge.keepsake import Keepsake, load_keepsake
 from skuld_py.node.life.identity import Identity
+from skuld_py.node.life.keepsake import Keepsake, load_keepsake
 from skuld_py.node.life.rebuilding import Memory, Remains, read_remains, rebuilt
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 from skuld_py.partition.leadership.standing import Standing

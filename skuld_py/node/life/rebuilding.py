@@ -29,8 +29,8 @@ from skuld_py.errors import Refused
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.registration import Registration
 from skuld_py.model.store import Store
-from skuld_py.node.knowledge.keepsake import load_keepsake
 from skuld_py.node.life.identity import Identity, load_identity
+from skuld_py.node.life.keepsake import load_keepsake
 from skuld_py.partition.data.tables import end_of, prefix_of
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD, load_promise
 from skuld_py.partition.leadership.quorum import has_majority, majority

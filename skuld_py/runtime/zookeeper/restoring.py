@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from skuld_py.errors import Refused
-from skuld_py.node.life.rebuilding import Rebuilt, Remains, read_remains
-from skuld_py.runtime.agreement import check_format
-from skuld_py.runtime.lmdb_store import LmdbStore
+from skuld_py.node.life.rebuilding import Rebuilt
 from skuld_py.runtime.zookeeper.clusters import (
     ROOT,
     ROOT_ACL,
@@ -32,20 +29,6 @@ from skuld_py.runtime.zookeeper.log_reading import CHUNK_BYTES_MAX, Header, chun
 
 _BATCH = 200
 FOLDERS = ("nodes", "members", "partitions", "log", "origin")
-
-
-def remains_in(directory: Path) -> Remains:
-    """What a data directory has to say; ``Refused`` when it is in use, or none."""
-    if not (directory / "data.mdb").is_file():
-        raise Refused("no_data", f"from: {directory} is no data directory: it has no data.mdb",
-                      data=str(directory))
-    store = LmdbStore(directory)
-    try:
-        check_format(store, directory)
-        return read_remains(store, str(directory))
-    finally:
-        store.abort()
-        store.close()
 
 
 def write_cluster(hosts: str, made: Rebuilt, timeout_s: float = 10.0) -> None:
