@@ -65,6 +65,6 @@ MUTANTS: tuple[Mutant, ...] = (
              "put-back-over-a-newer-one", "a document is put back only by the newest leader",
              "PuttingBack.is_allowed", " if epoch <= self.document.epoch)])", ")])"),
     _seen_by(PUTTING_BACK + "test_silent_voters_are_asked_again", "asked-once-whether-to-put-back",
-             "voters that were silent are asked again", "Steward._next_tending_ms",
-             "if candidacy.is_moving or candidacy.is_bereft:", "if candidacy.is_moving:"),
+             "voters that were silent are asked again", "Candidacy.tend",
+             "        if self._gone is not None:\n            return self._put_back(now_ms)\n", ""),
 )
