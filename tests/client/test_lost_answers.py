@@ -146,7 +146,7 @@ def insist(held: Sequence[bool | None]) -> None:
 
 def refused(use: Callable[..., object], *arguments: object) -> None:
     """What a cluster of one node has no use for."""
-    with pytest.raises(Refused, match="leads it|has a majority"):
+    with pytest.raises(Refused, match=r"leads it|has a majority"):
         use(*arguments)
 
 
