@@ -366,7 +366,7 @@ class Election:
         return [SwapDocument(self.partition, self.version, self.document)]
 
     def _with_loss(self, old: Document, skew_ms: int) -> Document:
-        """What is written says who was given up, and grants wait until all that these may have granted is over."""
+        """What is written says who was given up; behind a barrier, all that these may have granted is over."""
         force, until_ms = old.force, max(old.no_grant_before_ms, old.horizon_ms + skew_ms)
         by, reason, at_ms = (force.by, force.reason, force.at_ms) if force is not None else ("", "", 0)
         before = old.loss.lost if old.loss is not None else ()
