@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skuld_py.cli.cluster_force import force_epoch
 from skuld_py.cli.cluster_keys import create_secure, rotate, secure
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.cluster_proofs import proofs
+from skuld_py.cli.cluster_restore import restore
 from skuld_py.cli.cluster_rules import rules
 from skuld_py.cli.cluster_sharing import share
 from skuld_py.cli.options import json_option, servers_option, timeout_option, zookeeper_option
@@ -39,6 +41,8 @@ cluster.add_command(rotate)
 cluster.add_command(proofs)
 cluster.add_command(rules)
 cluster.add_command(share)
+cluster.add_command(force_epoch)
+cluster.add_command(restore)
 
 
 @cluster.command()

@@ -74,6 +74,16 @@ class Operating:
         kind = "normal" if checking.as_flag("off", off) else "solo"
         return (yield from self._steer(kind, partition, reason=reason))
 
+    @verb
+    def force_epoch(self, partition: int | None = None, *, noted: bool = False, reason: str = ""
+                    ) -> Work[Overseen]:
+        """Give the voters up that are not there with their data, where no majority of them is: those who remain
+        elect a leader without them, and it grants nothing before all that the lost may have granted is over. What
+        only the lost had acknowledged is gone. A partition that has its majority stays as it is. ``noted``: ends
+        the line of ``status`` that tells of it."""
+        kind = "noted" if checking.as_flag("noted", noted) else "force"
+        return (yield from self._steer(kind, partition, reason=reason))
+
     def _wish(self, kind: str, partition: int | None, node: str, reason: str, within_s: float, epoch: int
               ) -> Work[Overseen]:
         names.check_name("node", node, names.WIDE_NAME)

@@ -28,7 +28,7 @@ import attrs
 from skuld_py.errors import Malformed
 
 FORMAT = 1
-INTENTS = ("freeze", "promote", "mode")
+INTENTS = ("freeze", "promote", "mode", "force")
 """The fields that operators write."""
 NORMAL, SOLO = "normal", "solo"
 LEAD, REORDER, REBALANCE = "lead", "reorder", "rebalance"
@@ -92,6 +92,37 @@ class Promotion:
 
 
 @attrs.frozen
+class Force:
+    """An operator's word that so many voters of ``epoch`` are lost for good that no majority will ever be there
+    again: ``remaining``, all of them together, elect the next leader by themselves."""
+
+    id: str
+    epoch: int
+    remaining: tuple[str, ...]
+    by: str
+    reason: str
+    at_ms: int
+
+
+@attrs.frozen
+class Loss:
+    """That voters were given up, for people: what only they had is gone. ``epoch`` is that of the first leader
+    after them, which grants nothing before ``until_ms``. ``missing``: how many tasks those who remain have heard
+    of and do not have, once that was counted (``counted_ms``); ``named``: the first of them."""
+
+    epoch: int
+    lost: tuple[str, ...]
+    remaining: tuple[str, ...]
+    by: str
+    reason: str
+    at_ms: int
+    until_ms: int
+    counted_ms: int = 0
+    missing: int = 0
+    named: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class Previous:
     """The leadership before this one."""
 
@@ -122,6 +153,9 @@ class Document:
     mode: str = NORMAL
     freeze: Freeze | None = None
     promote: Promotion | None = None
+    force: Force | None = None
+    loss: Loss | None = None
+    """The last time that voters were given up, until an operator has taken note of it."""
     previous: Previous = Previous()
     promises: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     """Voter -> the newest epoch that it has promised, as the leaders elected by its vote know."""
@@ -228,6 +262,9 @@ _seat = _record(Seat, node=_text, incarnation=_text)
 _quarantine = _record(Quarantine, node=_text, incarnation=_text, reason=_text, since_ms=_number)
 _freeze = _record(Freeze, id=_text, by=_text, reason=_text, at_ms=_number, until_ms=_number)
 _promotion = _record(Promotion, id=_text, kind=_text, target=_text, epoch=_number, expires_ms=_number, by=_text)
+_force = _record(Force, id=_text, epoch=_number, remaining=_names, by=_text, reason=_text, at_ms=_number)
+_loss = _record(Loss, epoch=_number, lost=_names, remaining=_names, by=_text, reason=_text, at_ms=_number,
+                until_ms=_number, counted_ms=_number, missing=_number, named=_names)
 _PARSERS = {
     "epoch": _number, "leader": _text, "boot": _text, "write_id": _text, "cause": _text, "era": _number,
     "seats": lambda value: tuple(_seat(part) for part in _list(value)),
@@ -236,6 +273,8 @@ _PARSERS = {
     "quarantine": lambda value: tuple(_quarantine(part) for part in _list(value)), "mode": _mode,
     "freeze": lambda value: None if value is None else _freeze(value),
     "promote": lambda value: None if value is None else _promotion(value),
+    "force": lambda value: None if value is None else _force(value),
+    "loss": lambda value: None if value is None else _loss(value),
     "previous": _record(Previous, epoch=_number, leader=_text, cohort=_names), "promises": _numbers,
 }
 

@@ -33,6 +33,8 @@ class Kind(Enum):
     FILL_DONE = "fill_done"
     CLOCK = "clock"
     DOUBT = "doubt"
+    LOSS = "loss"
+    PUT_BACK = "put_back"
 
 
 @attrs.frozen

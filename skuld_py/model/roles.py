@@ -41,7 +41,8 @@ _READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedul
                       "workflow", "workflows", "await_workflow", "follow_log"}
 _STEERING = frozenset({"retry", "retry_all", "cancel_all", "pause", "resume", "purge", "put_schedule",
                        "remove_schedule", "set_limits", "remove_limits",
-                       "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo"})
+                       "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
+                       "force_epoch"})
 
 VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
     Role.NODE: frozenset({PEER}),

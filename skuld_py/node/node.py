@@ -63,6 +63,7 @@ from skuld_py.node.leadership.overseeing import Overseer
 from skuld_py.node.leadership.requests import LeadershipRequests
 from skuld_py.node.leadership.watching import Watching
 from skuld_py.node.life.identity import note_joined
+from skuld_py.node.life.keepsake import Keepsake
 from skuld_py.node.limits.borrower import Loans
 from skuld_py.node.limits.lender import Lender
 from skuld_py.node.limits.requests import LimitRequests
@@ -101,7 +102,7 @@ class Node:
                                 release)
         outbox = self._outbox = Outbox(me.name, self._drain)
         operations = self.operations = Operations(view, outbox, count((nonce << 24) + 1))
-        self._store, self._floor = store, Floor(store)
+        self._store, self._floor, self._keepsake = store, Floor(store), Keepsake(store)
         self._settled_ms = self._ends_ms = 0
         """When the last turn ended, by a clock that may fall back; and until when a node that is about to stop
         waits for requests that are under way."""
@@ -110,7 +111,7 @@ class Node:
         self._moves = Moves(operations, self._exchanges)
         self._steward = Steward(operations, self.timekeeper, self._exchanges, self._moves)
         self.timekeeper.on_verdict = self._note_rights
-        self._watching, self._overseer = Watching(operations), Overseer(operations)
+        self._watching, self._overseer = Watching(operations), Overseer(operations, self._steward.suspects)
         self._dependencies, self._lapses = Dependencies(operations), Lapses(operations)
         self._loans, self._ticks = Loans(operations), Ticks(operations, almanac)
         self.lender = Lender(operations, self._steward.led_since)
@@ -132,8 +133,8 @@ class Node:
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
             self.timekeeper, Inquiries(operations), self._watching, self._lapses, self._steward,
-            self._steward.gossiper, self._ticks, operations.timers, self._workers, self._workflows,
-            self._workflows.reaper,
+            self._steward.losses, self._steward.gossiper, self._ticks, operations.timers, self._workers,
+            self._workflows, self._workflows.reaper,
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.
@@ -294,6 +295,8 @@ class Node:
             self._lapses.settle()
         if self._floor.ms > self._floor.stored_ms:
             self._floor.keep()
+        if self.playback.is_current:
+            self._keepsake.keep(now_ms, self.playback.replica)
 
     def _candidacy(self, partition: int) -> Candidacy:
         return self.view.candidacy(self.view.vnodes[partition])

@@ -22,10 +22,12 @@ from skuld_py.model.events import (
     Send,
     SwapDocument,
 )
+from skuld_py.model.remarks import Kind
 from skuld_py.model.state import State
 from skuld_py.partition.leadership.election import Election, Phase, Transfer
-from skuld_py.partition.leadership.evaluator import Facts, Resign, Stand, Write, Yield, evaluate, is_frozen
+from skuld_py.partition.leadership.evaluator import Facts, Resign, Rest, Stand, Write, Yield, evaluate, is_frozen
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
+from skuld_py.partition.leadership.putting_back import PuttingBack
 from skuld_py.partition.leadership.standing import Names
 from skuld_py.partition.vnode import Vnode
 
@@ -38,6 +40,8 @@ MOVE_DOUBLINGS = 4
 
 
 SPENT = "the epoch's tokens were spent"
+PUT_BACK = "it was gone, and is put back by its leader"
+GIVEN_UP = "an operator gave the other voters up"
 
 
 class Candidacy:
@@ -48,6 +52,7 @@ class Candidacy:
         self._election: Election = vnode.election
         self._written: Document | None = None
         """The document that is being written, whose outcome is awaited."""
+        self._gone: PuttingBack | None = None
         self._is_in_doubt = False
         """Whether the known revision may not be the newest: then read before anything else."""
         self._is_reading = False
@@ -58,6 +63,8 @@ class Candidacy:
         self._drained_until_ms = 0
         self._moves_tried = 0
         self._is_hurried = False
+        self._is_barred = False
+        """Whether this leader waited, at the last look, for the end of what lost leaders may have granted."""
         self.is_moving = False
         """Whether this leader would change its cohort or yield, now or after a pause."""
 
@@ -107,22 +114,50 @@ class Candidacy:
         if election.phase is Phase.READING:
             return self._decide(now_ms, event, facts)
         if election.is_leading:
-            self._heed(event)
+            return self._heed(now_ms, event)
         return []
 
-    def _heed(self, event: DocumentRead) -> None:
+    def _heed(self, now_ms: int, event: DocumentRead) -> list[Effect]:
         """A leader sees its document: as it is, or as another one, an operator mostly, has changed it. With a
-        write under way it is not clear which of the two is newer; then it is read once more. Of one that
-        is gone it learns by its next write."""
+        write under way it is not clear which of the two is newer; then it is read once more. One that is gone is
+        put back, if that may be."""
         election = self._election
+        if event.version < 0 and self._written is None:
+            self._is_reading = self._is_in_doubt = False
+            self._gone = self._gone or PuttingBack(election.document, self._vnode.me.name)
+            return self._put_back(now_ms)
+        self._gone = None
         if self._is_reading:
             self._is_reading = self._is_in_doubt = False
             election.note_written(event.document, event.version)
         elif self._written is None and event.version > election.version:
             election.note_written(event.document, event.version)
-        elif event.version != election.version and event.version >= 0:
+        elif event.version != election.version:
             self._is_in_doubt = True
             election.changed(self._vnode.partition)
+        return []
+
+    def _put_back(self, now_ms: int) -> list[Effect]:
+        """Ask the voters, those that were silent again; once enough have answered, write."""
+        gone, vnode = self._gone, self._vnode
+        if gone is None:
+            return []
+        if gone.is_allowed:
+            self._gone = None
+            self._written = attrs.evolve(gone.document, write_id=self._election.write_id(), cause=PUT_BACK)
+            vnode.remark(Kind.PUT_BACK)
+            return [SwapDocument(vnode.partition, -1, self._written)]
+        if now_ms < gone.next_ask_ms:
+            return []
+        gone.next_ask_ms = now_ms + vnode.timing.vote_ms
+        question = m.RequestVote(vnode.partition, gone.document.epoch, gone.document.cohort, True,
+                                 gone.document.epoch)
+        return [Send(name, question) for name in gone.unasked]
+
+    @property
+    def is_bereft(self) -> bool:
+        """Whether this leader's document is gone and not put back yet."""
+        return self._gone is not None
 
     def _check_memory(self, now_ms: int, document: Document) -> None:
         """A node that led an epoch, or whose vote was counted for it, has durably promised it before. If this node
@@ -145,27 +180,34 @@ class Candidacy:
         else:
             action = evaluate(attrs.evolve(facts, epoch=0), document, now_ms)
             if isinstance(action, Stand):
-                return self._try(now_ms, document, event.version, action.cohort)
+                self._vnode.why_unled = ""
+                return self._try(now_ms, document, event.version, action)
+            self._vnode.why_unled = action.reason if isinstance(action, Rest) else ""
         if document.epoch > self._vnode.leader_epoch:  # else the leader says itself that it does not lead
             self._vnode.note_leader(document.leader, document.epoch)
         self._election.give_up(now_ms)
         return []
 
-    def _try(self, now_ms: int, document: Document, version: int, cohort: Names) -> list[Effect]:
+    def _try(self, now_ms: int, document: Document, version: int, action: Stand) -> list[Effect]:
         epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
         if epoch > document.told_epoch + EPOCHS_AHEAD:
             return self._spend(now_ms, document, version, epoch)
         cause = "the first leader" if not document.epoch else f"{document.leader} was not heard"
-        effects = self._election.open(now_ms, document, version, cohort, is_trial=True, cause=cause)
+        if action.is_forced:
+            cause = GIVEN_UP
+        effects = self._election.open(now_ms, document, version, action.cohort, is_trial=True, cause=cause,
+                                      is_forced=action.is_forced)
         return effects + self._advance(now_ms)
 
-    def _open(self, now_ms: int, document: Document, version: int, cohort: Names, cause: str) -> list[Effect]:
+    def _open(self, now_ms: int, document: Document, version: int, cohort: Names, cause: str, *,
+              is_forced: bool = False) -> list[Effect]:
         """Stand without a trial: the leader itself wishes it."""
         epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
         if epoch > document.told_epoch + EPOCHS_AHEAD:
             return self._spend(now_ms, document, version, epoch)
         self._vnode.promise_to(now_ms, epoch, self._vnode.me.name, cohort, document.epoch)
-        effects = self._election.open(now_ms, document, version, cohort, is_trial=False, cause=cause)
+        effects = self._election.open(now_ms, document, version, cohort, is_trial=False, cause=cause,
+                                      is_forced=is_forced)
         return effects + self._advance(now_ms)
 
     def _spend(self, now_ms: int, document: Document, version: int, epoch: int) -> list[Effect]:
@@ -183,6 +225,9 @@ class Candidacy:
 
     def on_vote(self, now_ms: int, voter: str, vote: m.Vote) -> list[Effect]:
         """An answer to ``RequestVote``. A voter whose promise is beyond belief counts as silent."""
+        if self._gone is not None and vote.is_trial and self._election.is_leading:
+            self._gone.promised[voter] = vote.promised
+            return self._put_back(now_ms)
         if self._vnode.believes(vote.promised):
             self._election.on_vote(now_ms, voter, vote)
         return self._advance(now_ms)
@@ -236,7 +281,7 @@ class Candidacy:
         if election.has_pushed() and election.would_lose_votes(vnode.live):
             vnode.resign(now_ms)
         if election.has_pushed():
-            effects += election.swap(now_ms, vnode.live, self._floor())
+            effects += election.swap(now_ms, vnode.live, self._floor(), vnode.parameters.skew_ms)
         return effects
 
     def _floor(self) -> Floor:
@@ -251,7 +296,7 @@ class Candidacy:
             vnode.is_draining = False
             if election.cause == SPENT:
                 self._moves_tried, self._next_move_ms = 0, now_ms  # it had what it wanted: no pause, however often
-            self._written, self._is_in_doubt, self._is_reading = None, False, False
+            self._written, self._gone, self._is_in_doubt, self._is_reading = None, None, False, False
             vnode.note_leader(vnode.me.name, election.epoch)
             vnode.settle(now_ms, election.epoch, election.document.era, election.cohort)
 
@@ -269,9 +314,15 @@ class Candidacy:
         """See to the document, the cohort, and whether another node should lead."""
         if self._written is not None or self._is_reading:
             return []
+        if self._gone is not None:
+            return self._put_back(now_ms)
         if self._is_in_doubt:
             self._is_reading = True
             return [ReadDocument(self._vnode.partition)]
+        was_barred, self._is_barred = self._is_barred, now_ms < self._election.document.no_grant_before_ms
+        if was_barred and not self._is_barred:
+            self._is_reading = True
+            return [ReadDocument(self._vnode.partition)]  # with it, what waits for the document is tried again
         action = evaluate(facts, self._election.document, now_ms)
         self.is_moving = isinstance(action, Stand | Yield)
         if isinstance(action, Resign):
@@ -307,7 +358,10 @@ class Candidacy:
             target = action.targets[(self._moves_tried - 1) % len(action.targets)]
             return [Send(target, m.Abdicate(vnode.partition, election.epoch, action.cohort))]
         cause = SPENT if vnode.is_spent else "the placement moved"
-        return self._open(now_ms, election.document, election.version, action.cohort, cause)
+        if action.is_forced:
+            cause = GIVEN_UP
+        return self._open(now_ms, election.document, election.version, action.cohort, cause,
+                          is_forced=action.is_forced)
 
     def _write(self, document: Document) -> list[Effect]:
         self._written = attrs.evolve(document, write_id=self._election.write_id(), cause="upkeep")

@@ -57,6 +57,9 @@ class Role(Enum):
 class Vnode:
     """A partition on this node. ``leader`` is the node known to lead, since ``leader_epoch``."""
 
+    why_unled = ""
+    """Why this node did not stand when it last wanted to, for people."""
+
     def __init__(self, partition: int, me: Member, parameters: Parameters, store: Store, timing: Timing,
                  limits: Limits, jitter_ms: Callable[[int], int], bulletin: Bulletin | None = None) -> None:
         self.partition = partition

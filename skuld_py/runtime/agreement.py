@@ -3,7 +3,8 @@
 ZooKeeper says what they are. The data directory remembers the ones it was filled by, for its records lie where the
 number of partitions puts them: a cluster that was made again, or edited by hand, with other numbers would find
 none of them. The command line may say what it expects. What differs from ZooKeeper is refused, with the field
-and both values. The rules are compared with what this program can play, and so is the format of the directory.
+and both values. The rules are compared with what this program can play, and so is the format of the directory. The
+cluster's name is remembered with them, for the day on which ZooKeeper has lost it.
 
 Source: Onyx's log parameters; a peer with other parameters refuses to join.
 """
@@ -60,7 +61,7 @@ def remember(store: LmdbStore, parameters: Parameters, data: Path) -> None:
         known = {}
     _check(parameters, known, f"{data} was filled with",
            "give this node a data directory of its own, or create the cluster as it was")
-    values = {field: getattr(parameters, field) for field in FIXED}
+    values = {field: getattr(parameters, field) for field in (*FIXED, "cluster")}
     if known != values:
         store.put_many("meta", [(_KEY, json.dumps(values, sort_keys=True).encode())])
 

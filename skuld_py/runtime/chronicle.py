@@ -38,8 +38,11 @@ _WORDS = {
     Kind.CLOCK: "the judgement on this node's clock is {why}",
     Kind.DOUBT: "does not trust its memory of {about} any more: {why}. It fills it from the other nodes, and takes"
                 " no part in its elections and claims before that; nothing needs to be done",
+    Kind.LOSS: "voters of {about} were given up; of the tasks that are known, {why} are lost with them, and"
+               " 'skuld status' names them",
+    Kind.PUT_BACK: "the document of {about} was gone from ZooKeeper while this node led it; it is put back",
 }
-_WARNINGS = frozenset({Kind.DOUBT, Kind.MAJORITY_LOST})
+_WARNINGS = frozenset({Kind.PUT_BACK, Kind.DOUBT, Kind.MAJORITY_LOST, Kind.LOSS})
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -110,7 +110,7 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
     with keys. ``expected``: what the cluster's parameters must be. ``scaling``: what it does with other nodes
     beside the coordination log. ``retention``: how long the partitions that it leads keep what has ended; without
     it, for ever. ``metrics``: what is told of it by numbers."""
-    parameters = read_parameters(hosts, cluster)
+    parameters = _parameters(hosts, cluster, data)
     check_expected(parameters, expected or {})
     check_timing(timing, parameters.skew_ms)
     allow_files(doors_of(key is not None))
@@ -137,6 +137,26 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
         held.enter_context(_seldom_searched())
         held.callback(server.leave)
         server.run(data)
+
+
+def _parameters(hosts: str, cluster: str, data: Path) -> Parameters:
+    """What the cluster is. Where ZooKeeper has none and the directory is that of a node of one, nobody must begin
+    anew: ``Refused`` then says how to go on."""
+    try:
+        return read_parameters(hosts, cluster)
+    except Refused as problem:
+        if problem.code != "unknown_cluster" or not (data / "data.mdb").is_file():
+            raise
+        with closing(LmdbStore(data)) as store:
+            found = store.get("meta", _CLUSTER_KEY)
+            store.abort()
+        if found is None:
+            raise
+        raise Refused("cluster_lost", f"{data} holds data of cluster {found.decode(errors='replace')}, and"
+                      f" ZooKeeper at {hosts} knows no cluster {cluster}. Is it the right ZooKeeper? If it has"
+                      f" lost its data: stop all nodes of the cluster, then 'skuld cluster restore {cluster}"
+                      f" --from {data} --from ...' with the data directories of all; do not create it anew",
+                      cluster=cluster, data=str(data)) from problem
 
 
 class Server:
@@ -311,7 +331,9 @@ def claim_directory(store: LmdbStore, parameters: Parameters, data: Path, name: 
     if _CLUSTER_KEY in known:
         raise Refused("wrong_data", f"{data} holds data of cluster {known[_CLUSTER_KEY]}, not of"
                       f" {parameters.cluster_id} ({parameters.cluster}); give this node a data directory of"
-                      " its own, or move the old data away", data=str(data))
+                      " its own, or move the old data away. If the cluster was created anew since ZooKeeper had"
+                      f" lost it: 'skuld cluster destroy {parameters.cluster}', then 'skuld cluster restore"
+                      f" {parameters.cluster} --from {data} ...'", data=str(data))
     if _NODE_KEY in known:
         raise Refused("wrong_data", f"{data} holds the data of node {known[_NODE_KEY]}, not of {name}; start it"
                       " with the --host and --port that it had, or give this node a data directory of its own",

@@ -97,7 +97,8 @@ def _nodes(facts: Facts, missing: int) -> Iterator[tuple[str, str]]:
 
 def _partitions(described: m.Described) -> Iterator[tuple[str, str]]:
     live = {node.name for node in described.nodes if node.is_live}
-    short = shortages({row.partition: row.cohort or row.owners for row in described.partitions}, live)
+    filling = {(row.partition, row.node) for row in described.moves if row.role == "suspect" and not row.is_done}
+    short = shortages({row.partition: row.cohort or row.owners for row in described.partitions}, live, filling)
     stuck = {partition for partitions in short.values() for partition in partitions}
     leaderless = [row for row in described.partitions if not row.leader and row.partition not in stuck]
     if leaderless and len(leaderless) == len(described.partitions):
@@ -112,7 +113,9 @@ def _partitions(described: m.Described) -> Iterator[tuple[str, str]]:
     for lacking, partitions in short.items():
         yield "no_majority", (
             f"{partitions_said(partitions)} cannot elect a leader: {'it' if len(partitions) == 1 else 'each'}"
-            f" needs {lacking.said()}, started on the data that {'it' if len(lacking.of) == 1 else 'each'} had")
+            f" needs {lacking.said()}, started on the data that {'it' if len(lacking.of) == 1 else 'each'} had. If"
+            " that data is gone for good, 'skuld cluster force-epoch"
+            f" {partitions[0] if len(partitions) == 1 else '--all'}' goes on without it")
 
 
 def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -159,12 +162,18 @@ def _held(described: m.Described) -> Iterator[str]:
     """What operators hold: mostly one has held many partitions at once."""
     words = {"frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
              "solo": "solo: no other node gets a vote until 'skuld solo --off'",
+             "unled": "led by nobody, and takes tasks that nobody is granted: {}",
+             "force": "waiting for those who are said to remain to elect a leader: {}",
+             "loss": "without voters that were lost: {}. What only they had acknowledged is gone, known or not;"
+                     " 'skuld cluster force-epoch --noted' ends this line",
              "promotion": "waiting for what an operator wished: {}",
              "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
     found: dict[tuple[str, str], list[int]] = {}
     for row in described.held:
         if row.what in words:
             until = f" until {moment(row.until_ms)[:16]}" if row.until_ms else ""
+            if row.what == "loss" and until:
+                until = f"; nothing is granted{until}, when all that they may have granted is over"
             found.setdefault((row.what, row.words + until), []).append(row.partition)
     for (what, how), partitions in found.items():
         yield f"{partitions_said(partitions)} {_be(len(partitions))} {words[what].format(how)}"

@@ -151,4 +151,14 @@ async def solo(client: AsyncClient, partition: int | None, off: bool, reason: st
     return _told(await client.solo(partition, off=off, reason=reason))
 
 
-VERBS = (freeze, unfreeze, promote, reorder, rebalance, solo)
+@verb("POST /v1/partitions/force_epoch", Scope.ADMIN,
+      Request("ForceEpoch", "Which partitions have lost a majority of their voters for good.", (
+          PARTITION, Option("noted", Plain.FLAG, False, told="Only end the line of the status that tells of it."),
+          REASON)), d.Overseen,
+      "Go on without voters that are lost for good, where no majority is left. What only they had is gone.")
+async def force_epoch(client: AsyncClient, partition: int | None, noted: bool, reason: str) -> d.Overseen:
+    """Of the command line it is 'skuld cluster force-epoch'."""
+    return _told(await client.force_epoch(partition, noted=noted, reason=reason))
+
+
+VERBS = (freeze, unfreeze, promote, reorder, rebalance, solo, force_epoch)

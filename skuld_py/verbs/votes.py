@@ -35,11 +35,14 @@ def shortage(cohort: Sequence[str], live: Collection[str]) -> Shortage | None:
     return Shortage(missing, dead) if missing > 0 else None
 
 
-def shortages(cohorts: Mapping[int, Sequence[str]], live: Collection[str]) -> dict[Shortage, list[int]]:
-    """The partitions that lack voters, by what they lack."""
+def shortages(cohorts: Mapping[int, Sequence[str]], live: Collection[str],
+              filling: Collection[tuple[int, str]] = ()) -> dict[Shortage, list[int]]:
+    """The partitions that lack voters, by what they lack. ``filling``: nodes that live and have lost their memory
+    of a partition, so that they do not vote there."""
     found: dict[Shortage, list[int]] = {}
     for partition, cohort in sorted(cohorts.items()):
-        if (lacking := shortage(cohort, live)) is not None:
+        able = [name for name in cohort if name in live and (partition, name) not in filling]
+        if (lacking := shortage(cohort, able)) is not None:
             found.setdefault(lacking, []).append(partition)
     return found
 

@@ -20,6 +20,7 @@ VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew
            "retry_all": "bulk retry", "cancel_all": "bulk cancel", "update": "append",
            "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
            "result": "results", "snooze_many": "snooze",
+           "force_epoch": "cluster force-epoch",
            "submit_workflow": "workflow submit", "workflow": "workflow status", "workflows": "workflow list",
            "await_workflow": "workflow await", "kill_workflow": "workflow kill", "follow_log": "cluster log",
            "put_schedule": "schedule put", "schedules": "schedule list", "remove_schedule": "schedule remove"}

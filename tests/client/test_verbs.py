@@ -738,7 +738,7 @@ def nothing_is_offered_to_an_archive_by_nodes_that_keep_everything(client: Any, 
     assert refusal.value.code == "no_archive"
 
 
-@of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder")
+@of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder", "force_epoch")
 def partitions_are_held_and_let_go(client: Any, queue: str) -> None:
     leader = client.status().partitions[0].leader
 
@@ -755,6 +755,9 @@ def partitions_are_held_and_let_go(client: Any, queue: str) -> None:
     assert client.solo().changed >= 1
     assert client.solo(0, off=True).changed == 1
     client.solo(off=True)
+    with pytest.raises(Refused, match="has a majority of its voters"):
+        client.force_epoch(0, reason="fire")
+    assert client.force_epoch(noted=True).changed == 0
     with pytest.raises(Refused, match="partitions, 0 to"):
         client.freeze(4_000)
 

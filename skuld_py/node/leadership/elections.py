@@ -27,6 +27,7 @@ from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.leadership.clocks import Timekeeper, Verdict
 from skuld_py.node.leadership.gossip import Gossiper
+from skuld_py.node.leadership.losses import Losses
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.operation import Operations
@@ -50,6 +51,7 @@ class Steward(Duty):
         self._exchanges = exchanges
         self._moves = moves
         self.slices = Slices(operations, exchanges)
+        self.losses = Losses(operations, exchanges)
         self.gossiper = Gossiper(operations, moves, self.slices.awaited)
         self._heard_ms, self._since_ms = dict[str, int](), dict[str, int]()
         self._round_ms = 0
@@ -63,7 +65,7 @@ class Steward(Duty):
         """When each partition's leadership is to be looked at."""
         self._changed = operations.view.bulletin.subscribe()
         self.risen = operations.view.bulletin.subscribe()
-        self._next_in_round = 0
+        self._next_in_round = self._next_read_ms = 0
         self._is_collecting = bool(operations.view.retention.keep_ms)
         """Whether ended tasks are collected: then every look that is allowed is due."""
         self._could: tuple[bool, bool] = (False, False)
@@ -82,7 +84,6 @@ class Steward(Duty):
         """Partitions of which people were told that no majority of the voters is alive."""
         self._unread = {vnode.partition: None for vnode in operations.view.vnodes}
         """Partitions whose document was not read yet in this life; nothing is promised for them."""
-        self._next_read_ms = 0
         for vnode in operations.view.vnodes:
             self._agenda.note(vnode.partition, 0)
         self.gossiper.along += [self.go_round, partial(timekeeper.look, is_along=True)]
@@ -252,7 +253,8 @@ class Steward(Duty):
     def _next_tending_ms(self, now_ms: int, vnode: Vnode) -> int:
         """When time alone would give a leader something to do."""
         timing, document = self._view.timing, vnode.election.document
-        if self._view.candidacy(vnode).is_moving:
+        candidacy = self._view.candidacy(vnode)
+        if candidacy.is_moving or candidacy.is_bereft:
             return now_ms
         due_ms = min(document.horizon_ms - timing.horizon_ms // 2, next_change_ms(document, now_ms))
         if not self._is_settled(now_ms, vnode):
@@ -303,20 +305,28 @@ class Steward(Duty):
                                               or self._is_heard(now_ms, leader))
 
     def _facts(self, now_ms: int, vnode: Vnode) -> Facts:
-        view, partition = self._view, vnode.partition
+        view = self._view
         since_ms = vnode.leaderless_since_ms
-        moves = self.gossiper.moves_of(partition)
+        moves = self.gossiper.moves_of(vnode.partition)
         return Facts(
             view.me, view.live, vnode.owners, vnode.epoch if vnode.is_leading else 0,
             remembered=vnode.standing.epoch, is_suspect=bool(vnode.suspicion),
             is_overdue=since_ms is not None and now_ms - since_ms >= view.timing.silence_ms,
             filled=[row.node for row in moves if row.role == Role.LEARNER.value and row.is_done],
-            suspects={row.node: row.reason for row in moves if row.role == Role.SUSPECT.value},
+            suspects=self.suspects(vnode.partition),
             fresh=[name for name in vnode.owners
                    if now_ms - self._since_ms.get(name, now_ms) < view.timing.seat_ms],
             leavers=[row.node for row in moves if row.role == Role.LEAVER.value], is_leaving=view.is_leaving,
             steady=self._steady(now_ms, vnode), strays=self._strays(now_ms, vnode, moves),
-            horizon_ms=view.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent)
+            horizon_ms=view.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent,
+            missing=self.losses.of(vnode.partition))
+
+    def suspects(self, partition: int) -> dict[str, str]:
+        """The other nodes whose memory of a partition is in doubt, and why; and this one, if it is in doubt."""
+        rows = {row.node: row.reason for row in self.gossiper.moves_of(partition)
+                if row.role == Role.SUSPECT.value}
+        own = self._view.vnodes[partition].suspicion
+        return {**rows, self._view.me.name: own} if own else rows
 
     def _steady(self, now_ms: int, vnode: Vnode) -> list[str]:
         """The first of the cohort, if it has been a member for a while, is heard and has a good clock. None right

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import messages as m
-from skuld_py.model.document import SOLO, Document
+from skuld_py.model.document import SOLO, Document, Loss
 from skuld_py.node.knowledge.view import View
-from skuld_py.partition.leadership.evaluator import is_frozen
+from skuld_py.partition.leadership.evaluator import NO_MAJORITY, is_frozen
+from skuld_py.partition.vnode import Vnode
+
+UNLED_MS = 10_000
+"""Elections are over by then, where one is possible."""
 
 
 def held(view: View, now_ms: int) -> tuple[m.HeldRow, ...]:
     """A row for each thing of each partition."""
     rows = (m.HeldRow(vnode.partition, what, words[:500], until_ms) for vnode in view.vnodes if vnode.takes_writes
-            for what, words, until_ms in _of(vnode.election.document if vnode.is_leading else vnode.known, now_ms))
+            for what, words, until_ms in chain(
+                _of(vnode.election.document if vnode.is_leading else vnode.known, now_ms), _unled(vnode, now_ms)))
     return tuple(rows)[:PARTITIONS_MAX]
 
 
@@ -26,5 +32,28 @@ def _of(document: Document, now_ms: int) -> Iterator[tuple[str, str, int]]:
         yield "solo", "", 0
     if wish is not None:
         yield "promotion", f"{wish.kind} {wish.target}".rstrip() + f", by {wish.by}", wish.expires_ms
+    if document.force is not None and document.force.epoch == document.epoch:
+        yield "force", f"{', '.join(document.force.remaining)}; by {document.force.by}", 0
+    if document.loss is not None:
+        yield "loss", _lost(document.loss), document.loss.until_ms if now_ms < document.loss.until_ms else 0
     if document.malformed:
         yield "malformed", ", ".join(sorted(document.malformed)), 0
+
+
+def _unled(vnode: Vnode, now_ms: int) -> Iterator[tuple[str, str, int]]:
+    """That it has had no leader for a while, and why this node does not stand."""
+    since_ms = vnode.leaderless_since_ms
+    is_long = since_ms is not None and now_ms - since_ms >= UNLED_MS
+    if is_long and not vnode.leader and vnode.why_unled not in ("", NO_MAJORITY):  # that one is told of anyway
+        yield "unled", vnode.why_unled, 0
+
+
+def _lost(loss: Loss) -> str:
+    """What is known of a loss. What nobody who remains has heard of cannot be counted."""
+    by = f"by {loss.by}" + (f" ({loss.reason[:100]})" if loss.reason else "")
+    counted = "what is lost is not counted yet"
+    if loss.counted_ms:
+        such = f" ({', '.join(loss.named)})" if loss.named else ""
+        tasks = "1 task is" if loss.missing == 1 else f"{loss.missing:,} tasks are"
+        counted = f"{tasks} known to be lost{such}" if loss.missing else "no lost task is known"
+    return f"{', '.join(loss.lost)} given up {by}, {', '.join(loss.remaining)} remained: {counted}"

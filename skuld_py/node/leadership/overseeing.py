@@ -6,6 +6,7 @@ whether it was written. Everything comes to the same when it is done twice.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import attrs
@@ -21,6 +22,8 @@ from skuld_py.node.operations.requests import Asked, Served
 from skuld_py.partition.leadership.wishes import KINDS, Impossible, Request, steered
 
 OPEN_MAX = 16
+Suspects = Callable[[int], Mapping[str, str]]
+"""The nodes whose memory of a partition is in doubt, and why."""
 UNANSWERED = "ZooKeeper has not answered; ask again"
 
 
@@ -28,8 +31,9 @@ class Overseeing(Operation):
     """One request, about some partitions."""
 
     def __init__(self, operations: Operations, origin: Origin, now_ms: int, request: Request,
-                 partitions: range, following: int) -> None:
+                 partitions: range, following: int, suspects: Suspects) -> None:
         super().__init__(operations, origin, now_ms)
+        self._suspects = suspects
         self._asked = request
         self._following = following
         self._open = dict.fromkeys(partitions, "")
@@ -59,7 +63,8 @@ class Overseeing(Operation):
             self._note_changed(event.partition)
             return
         try:
-            document = steered(self._asked, event.document, self.view.live, now_ms)
+            document = steered(self._asked, event.document, self.view.live, now_ms,
+                               self._suspects(event.partition))
         except Impossible as problem:
             self._refuse(event.partition, str(problem))
             return
@@ -108,8 +113,9 @@ class Overseeing(Operation):
 class Overseer:
     """The requests of operators that one node carries out."""
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: Operations, suspects: Suspects) -> None:
         self._operations = operations
+        self._suspects = suspects
         self._view = operations.view
         self._open: dict[int, Overseeing] = {}
         self.asked: Asked = {m.Steer: self._steer}
@@ -131,7 +137,8 @@ class Overseer:
         following = stop if not message.count and stop < count else 0
         request = Request(f"{self._view.me.boot}-op{next(self._operations.numbers)}", message.kind, message.target,
                           message.by, message.reason, message.for_ms, message.epoch)
-        made = Overseeing(self._operations, origin, now_ms, request, range(message.first, stop), following)
+        made = Overseeing(self._operations, origin, now_ms, request, range(message.first, stop), following,
+                          self._suspects)
         self._open[made.request] = made
         made.at_end.append(partial(self._open.__delitem__, made.request))
         return made

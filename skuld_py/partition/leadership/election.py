@@ -24,6 +24,12 @@ Any message of a newer epoch fences. A restarted leader has another boot and nev
 waits a while, with jitter, and starts at 1. Steps 5 and 6 take the longer the more claims there are: only the wait
 for the next page is bounded, and a voter that serves pages welcomes no other candidate meanwhile.
 
+When an operator says that so many voters are lost for good that there will be no majority, those who remain elect
+without one: all of them must vote, and hand over. What the others granted or promised is not known then. So
+the epoch is above all that anybody may have promised (``wishes`` has written these off as spent), and nothing is
+granted before every claim of theirs has ended: none ends after the horizon of the revision that the swap is bound
+to, and no leader of theirs can move it any more.
+
 ``Election`` decides and emits; the vnode owns the data and serves the voters' side.
 
 Source: Skuld's README, "Leaders", repaired: durable votes, claims read from voters only, confirmed
@@ -39,7 +45,7 @@ from enum import Enum
 import attrs
 
 from skuld_py.config import Timing
-from skuld_py.model.document import NOBODY, Document, Floor, Member, Previous, seats_of
+from skuld_py.model.document import NOBODY, Document, Floor, Loss, Member, Previous, seats_of
 from skuld_py.model.events import DocumentSwapped, Effect, Outcome, ReadDocument, Send, SwapDocument
 from skuld_py.model.messages import (
     ClaimPage,
@@ -110,6 +116,8 @@ class Election:
     version: int = -1
     cause: str = ""
     transfer: Transfer | None = None
+    is_forced: bool = False
+    """Whether the cohort is all that is left of the one before."""
     next_attempt_ms: int = 0
     expires_ms: int = 0
     changed: Callable[[int], None] = attrs.field(default=lambda partition: None, kw_only=True, eq=False)
@@ -182,24 +190,35 @@ class Election:
         return [ReadDocument(self.partition)]
 
     def open(self, now_ms: int, document: Document, version: int, cohort: Names, *, is_trial: bool,
-             cause: str) -> list[Effect]:
+             cause: str, is_forced: bool = False) -> list[Effect]:
         """Steps 2 to 4 for this revision; without a trial, the caller promises the epoch first."""
         self._enter(Phase.TRYING if is_trial else Phase.VOTING)
         self.document, self.version, self.cohort, self.cause = document, version, cohort, cause
+        self.is_forced = is_forced
         self.expires_ms = now_ms + self.timing.vote_ms
         self._votes = {self.me.name: True}
         return self._ask_votes()
 
     def choose_epoch(self, document: Document, promised_epoch: int) -> int:
         """The epoch to stand for: above all that is known to be promised, here or to others."""
-        self.epoch = max(document.epoch, promised_epoch, self._seen_epoch) + 1
+        self.epoch = max(document.told_epoch, promised_epoch, self._seen_epoch) + 1
         return self.epoch
 
     def _ask_votes(self) -> list[Effect]:
         request = RequestVote(self.partition, self.epoch, self.cohort, self.phase is Phase.TRYING,
                               self.document.epoch)
-        return [Send(name, request) for name in sorted({*self.document.cohort, *self.cohort})
-                if name != self.me.name]
+        return [Send(name, request) for name in sorted({*self._base, *self.cohort}) if name != self.me.name]
+
+    @property
+    def _base(self) -> Names:
+        """The voters that decide whether there is another leader: the document's, or who remains of them."""
+        return self.cohort if self.is_forced else self.document.cohort
+
+    def _is_allowed_by(self, voters: Collection[str]) -> bool:
+        """Whether these voters of the leadership before are enough."""
+        if self.is_forced:
+            return all(name in voters for name in self.cohort)
+        return quorum.has_majority(self.document.cohort, voters)
 
     def on_vote(self, now_ms: int, voter: str, vote: Vote) -> None:
         """Count an answer; a refusal of a real vote, or memory where there is no document, ends it."""
@@ -211,18 +230,19 @@ class Election:
             self.give_up(now_ms)
             return
         self._votes[voter] = vote.is_granted
-        if not quorum.has_joint_majority(self.document.cohort, self.cohort, self._hopeful()):
+        hopeful = self._hopeful()
+        if not (self._is_allowed_by(hopeful) and quorum.has_majority(self.cohort, hopeful)):
             self.give_up(now_ms)
 
     def _hopeful(self) -> list[str]:
-        everybody = dict.fromkeys([*self.document.cohort, *self.cohort])
+        everybody = dict.fromkeys([*self._base, *self.cohort])
         return [name for name in everybody if self._votes.get(name, True)]
 
     def has_votes(self) -> bool:
         """Whether majorities of both cohorts have said yes."""
         granted = [name for name, is_granted in self._votes.items() if is_granted]
         return (self.phase in (Phase.TRYING, Phase.VOTING)
-                and quorum.has_joint_majority(self.document.cohort, self.cohort, granted))
+                and self._is_allowed_by(granted) and quorum.has_majority(self.cohort, granted))
 
     def ask_for_votes(self, now_ms: int) -> list[Effect]:
         """Step 4 after a won trial; the caller has chosen the epoch anew and promised it."""
@@ -237,7 +257,7 @@ class Election:
         """Read the voters' claims."""
         self._enter(Phase.PULLING)
         self.expires_ms = now_ms + self.timing.page_ms
-        others = [name for name in self.document.cohort if name in self._votes and name != self.me.name]
+        others = [name for name in self._base if name in self._votes and name != self.me.name]
         self._cursors = dict.fromkeys(others, b"")
         return [Send(name, PullClaims(self.partition, self.epoch, b"")) for name in others]
 
@@ -256,8 +276,7 @@ class Election:
 
     def has_pulled(self) -> bool:
         """Whether a majority of the old cohort has handed over all its claims."""
-        return (self.phase is Phase.PULLING
-                and quorum.has_majority(self.document.cohort, [*self._done(), self.me.name]))
+        return self.phase is Phase.PULLING and self._is_allowed_by([*self._done(), self.me.name])
 
     def start_sync(self, now_ms: int) -> list[Effect]:
         """Have new members take over the data of the voters that were read; the first cohort has none."""
@@ -311,7 +330,7 @@ class Election:
         """Whether a cohort that changes would have fewer live voters than the present one, or no majority of them:
         new members may have gone since they were chosen."""
         old, new = self.document.cohort, self.cohort
-        if not old or sorted(old) == sorted(new):
+        if not old or self.is_forced or sorted(old) == sorted(new):
             return False
         return sum(name in live for name in new) < sum(name in live for name in old) or not quorum.has_majority(
             new, live)
@@ -323,7 +342,7 @@ class Election:
         self._writes += 1
         return f"{self.me.boot}-{self.partition}-{self._writes}"
 
-    def swap(self, now_ms: int, live: Mapping[str, Member], floor: Floor) -> list[Effect]:
+    def swap(self, now_ms: int, live: Mapping[str, Member], floor: Floor, skew_ms: int = 0) -> list[Effect]:
         """Step 7."""
         self._enter(Phase.SWAPPING)
         self.expires_ms = now_ms + self.timing.request_ms
@@ -337,12 +356,23 @@ class Election:
         promises.update((name, self.epoch) for name, is_granted in self._votes.items() if is_granted)
         self.document = attrs.evolve(
             old, epoch=self.epoch, leader=self.me.name, boot=self.me.boot, seats=seats_of(self.cohort, known),
-            era=self.epoch if is_changed else old.era, floor=floor, promote=None,
+            era=self.epoch if is_changed else old.era, floor=floor, promote=None, force=None,
             horizon_ms=max(old.horizon_ms, now_ms + self.timing.horizon_ms),
             learners=tuple(name for name in old.learners if name not in self.cohort),
             previous=Previous(old.epoch, old.leader, old.cohort), promises=promises,
             write_id=self._write_id, cause=self.cause)
+        if self.is_forced:
+            self.document = self._with_loss(old, skew_ms)
         return [SwapDocument(self.partition, self.version, self.document)]
+
+    def _with_loss(self, old: Document, skew_ms: int) -> Document:
+        """What is written says who was given up; behind a barrier, all that these may have granted is over."""
+        force, until_ms = old.force, max(old.no_grant_before_ms, old.horizon_ms + skew_ms)
+        by, reason, at_ms = (force.by, force.reason, force.at_ms) if force is not None else ("", "", 0)
+        before = old.loss.lost if old.loss is not None else ()
+        lost = dict.fromkeys((*before, *(name for name in old.cohort if name not in self.cohort)))
+        return attrs.evolve(self.document, no_grant_before_ms=until_ms, loss=Loss(
+            self.epoch, tuple(lost), self.cohort, by, reason, at_ms, until_ms))
 
     def on_swapped(self, now_ms: int, event: DocumentSwapped) -> list[Effect]:
         """Step 7's verdict."""

@@ -16,6 +16,10 @@ dead owner does not keep a seat that an able voter would have to leave for it. A
 a while gets the seat of a voter that is not able, never that of one that is: nodes that come for a moment and go
 again, with their disks, would else take majorities with them.
 
+Where a majority of the voters is lost for good, an operator says who remains (``Force``). These obey only while
+they see no majority that could vote, all of them together, and the epoch is the one that was spoken of. A leader
+may be among them: it hears voters that have lost their memory, and they record nothing that it grants.
+
 A leader that is about to stop yields to the others of its cohort in turn, before anything else that it would do
 with its leadership.
 
@@ -29,10 +33,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
-from skuld_py.model.document import LEAD, REBALANCE, REORDER, SOLO, Document, Member, Promotion, Quarantine
+from skuld_py.model.document import LEAD, REBALANCE, REORDER, SOLO, Document, Loss, Member, Promotion, Quarantine
 from skuld_py.partition.leadership import quorum
 
 Names = tuple[str, ...]
+NO_MAJORITY = "a majority of the voters is not alive"
 
 
 @attrs.frozen
@@ -42,7 +47,8 @@ class Facts:
     with the reason; ``steady`` those that have been there for a while; ``strays`` those that count on a cohort
     of which nothing came. ``fresh`` are nodes that have not been up for long enough to have a seat, ``leavers``
     those that are about to stop; ``is_leaving``: so is this one. ``horizon_ms`` is what the leases asked for need.
-    ``is_spent``: the epoch led has no tokens left."""
+    ``is_spent``: the epoch led has no tokens left. ``missing``: how many tasks are known and lost, and the first
+    of them, where that was counted."""
 
     me: Member
     live: Mapping[str, Member]
@@ -60,6 +66,7 @@ class Facts:
     is_leaving: bool = False
     horizon_ms: int = 0
     is_spent: bool = False
+    missing: tuple[int, Names] | None = None
 
 
 @attrs.frozen
@@ -85,9 +92,11 @@ class Write:
 
 @attrs.frozen
 class Stand:
-    """Be a candidate for a leadership over this cohort."""
+    """Be a candidate for a leadership over this cohort. ``is_forced``: by the votes of all of it, and of nobody
+    else."""
 
     cohort: Names
+    is_forced: bool = False
 
 
 @attrs.frozen
@@ -122,7 +131,7 @@ def by_wish(document: Document, voters: Sequence[str]) -> list[str]:
 def next_change_ms(document: Document, now_ms: int) -> int:
     """When time alone changes what an operator holds or wishes."""
     freeze, wish = document.freeze, document.promote
-    ends = (freeze.until_ms if freeze else 0, wish.expires_ms if wish else 0)
+    ends = (freeze.until_ms if freeze else 0, wish.expires_ms if wish else 0, document.no_grant_before_ms)
     return min((end_ms for end_ms in ends if end_ms > now_ms), default=1 << 62)
 
 
@@ -143,15 +152,27 @@ def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest("it has no vote")
     if is_frozen(document, now_ms) and document.leader != facts.me.name:
         return Rest("frozen: nobody but the recorded leader may stand")
+    if remaining := those_who_remain(facts, document):
+        return Stand(remaining, is_forced=True)
     if not quorum.has_majority(document.cohort, facts.live):
-        return Rest("a majority of the voters is not alive")
+        return Rest(NO_MAJORITY)
     return Stand(document.cohort)
+
+
+def those_who_remain(facts: Facts, document: Document) -> Names:
+    """The voters that an operator says are left of this epoch, if it looks so from here too; else none."""
+    force, trusted = document.force, able(facts)
+    if force is None or force.epoch != document.epoch or facts.me.name not in force.remaining:
+        return ()
+    if quorum.has_majority(document.cohort, trusted):
+        return ()
+    return force.remaining if all(name in trusted and name in document.cohort for name in force.remaining) else ()
 
 
 def _found(facts: Facts) -> Action:
     if facts.remembered:
-        return Rest(f"the document is gone, but epoch {facts.remembered} had a leader: history must not begin"
-                    " anew; put the document back, or destroy and create the cluster")
+        return Rest(f"its document is gone from ZooKeeper, and epoch {facts.remembered} had a leader, so nothing"
+                    " may begin anew; stop all nodes, then 'skuld cluster destroy' and 'skuld cluster restore'")
     if facts.me.name not in facts.owners:
         return Rest("it is not placed here")
     return Stand(facts.owners)
@@ -165,6 +186,8 @@ def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
         return Resign(f"epoch {document.epoch} has begun")
     if (document.epoch, document.leader, document.boot) != (facts.epoch, facts.me.name, facts.me.boot):
         return Resign("the document names another leader")
+    if remaining := those_who_remain(facts, document):
+        return Stand(remaining, is_forced=True)
     kept = _upkeep(facts, document, now_ms)
     if kept != document:
         return Write(kept)
@@ -183,7 +206,7 @@ def _obey(facts: Facts, document: Document, wish: Promotion) -> Action:
     """Do what an operator wishes, which is valid: each wish is an election, and is gone with it."""
     me, others = facts.me.name, [name for name in document.cohort if name != wish.target]
     if not quorum.has_majority(document.cohort, facts.live):
-        return Rest("a majority of the voters is not alive")
+        return Rest(NO_MAJORITY)
     if wish.kind == LEAD:
         return Yield((wish.target,), (wish.target, *others))
     if wish.kind == REORDER:
@@ -201,8 +224,17 @@ def _upkeep(facts: Facts, document: Document, now_ms: int) -> Document:
     wish = document.promote
     if wish is not None and why_invalid(facts, document, wish, now_ms):
         wish = None
-    return attrs.evolve(kept, learners=learners, promote=wish, malformed={},
+    return attrs.evolve(kept, learners=learners, promote=wish, force=None, malformed={},
+                        loss=_counted(facts, document, now_ms),
                         quarantine=_quarantine(facts, document, now_ms))
+
+
+def _counted(facts: Facts, document: Document, now_ms: int) -> Loss | None:
+    loss = document.loss
+    if loss is None or loss.counted_ms or facts.missing is None:
+        return loss
+    missing, named = facts.missing
+    return attrs.evolve(loss, counted_ms=now_ms, missing=missing, named=named)
 
 
 def why_invalid(facts: Facts, document: Document, wish: Promotion, now_ms: int) -> str:
@@ -263,7 +295,7 @@ def _move(facts: Facts, document: Document) -> Action:
     if sorted(cohort) == sorted(document.cohort):
         return Stand(document.cohort) if facts.strays else _hand_back(facts, document)
     if not (quorum.has_majority(document.cohort, facts.live) and quorum.has_majority(cohort, able(facts))):
-        return Rest("a majority of the voters is not alive")
+        return Rest(NO_MAJORITY)
     if facts.me.name in cohort:
         return Stand(cohort)
     heirs = [name for name in cohort if name in able(facts)]

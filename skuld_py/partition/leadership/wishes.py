@@ -6,14 +6,17 @@ is no reason to refuse; what its leader would take out again is.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 import attrs
 
-from skuld_py.model.document import LEAD, NORMAL, REBALANCE, REORDER, SOLO, Document, Freeze, Promotion
+from skuld_py.model.document import LEAD, NORMAL, REBALANCE, REORDER, SOLO, Document, Force, Freeze, Promotion
+from skuld_py.partition.leadership import quorum
+from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 
 FREEZE, UNFREEZE = "freeze", "unfreeze"
-KINDS = (FREEZE, UNFREEZE, SOLO, NORMAL, LEAD, REORDER, REBALANCE)
+FORCE, NOTED = "force", "noted"
+KINDS = (FREEZE, UNFREEZE, SOLO, NORMAL, LEAD, REORDER, REBALANCE, FORCE, NOTED)
 WISH_MS = 30_000
 """How long a wish may be obeyed, unless it is said otherwise."""
 
@@ -40,9 +43,10 @@ class Impossible(Exception):
     """Why a request cannot be carried out on this partition."""
 
 
-def steered(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
-    """The document that the request makes of this one; the same when nothing is to be done. Raises
-    ``Impossible``."""
+def steered(request: Request, document: Document, live: Container[str], now_ms: int,
+            suspects: Mapping[str, str] | None = None) -> Document:
+    """The document that the request makes of this one; the same when nothing is to be done. ``suspects``: nodes
+    whose memory of the partition is not to be trusted, with the reason. Raises ``Impossible``."""
     if not document.epoch:
         raise Impossible("it has had no leader yet")
     if request.epoch and request.epoch != document.epoch:
@@ -54,17 +58,45 @@ def steered(request: Request, document: Document, live: Container[str], now_ms: 
         return attrs.evolve(document, freeze=None, malformed=_without(document, "freeze"))
     if request.kind in (SOLO, NORMAL):
         return attrs.evolve(document, mode=request.kind, malformed=_without(document, "mode"))
+    if request.kind == NOTED:
+        return attrs.evolve(document, loss=None)
+    if request.kind == FORCE:
+        return _forced(request, document, live, now_ms, suspects or {})
     return _wished(request, document, live, now_ms)
+
+
+def _forced(request: Request, document: Document, live: Container[str], now_ms: int,
+            suspects: Mapping[str, str]) -> Document:
+    """Who remains, by the node that is asked. No voter promises an epoch further ahead of those that the document
+    tells of than ``EPOCHS_AHEAD``: these are spent, so the next leader's is above all that the lost have promised.
+    """
+    _check_thawed(document, now_ms)
+    there = tuple(name for name in document.cohort if name in live and name not in suspects)
+    if quorum.has_majority(document.cohort, there):
+        raise Impossible(f"it has a majority of its voters: {', '.join(there)}; nobody has to be given up")
+    if not there:
+        raise Impossible(f"none of its voters is there with its data: {', '.join(document.cohort)}; start at least"
+                         " one of them on its data")
+    force = Force(request.id, document.epoch, there, request.by, request.reason, now_ms)
+    known = document.force
+    if known is not None and (known.epoch, known.remaining) == (force.epoch, force.remaining):
+        return document
+    return attrs.evolve(document, force=force, spent=document.told_epoch + EPOCHS_AHEAD,
+                        malformed=_without(document, "force"))
 
 
 def _without(document: Document, field: str) -> dict[str, object]:
     return {name: value for name, value in document.malformed.items() if name != field}
 
 
-def _wished(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
+def _check_thawed(document: Document, now_ms: int) -> None:
     freeze = document.freeze
     if freeze is not None and (not freeze.until_ms or now_ms < freeze.until_ms):
         raise Impossible(f"it is frozen by {freeze.by}; 'skuld unfreeze' first")
+
+
+def _wished(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
+    _check_thawed(document, now_ms)
     if document.mode == SOLO:
         raise Impossible("it is solo; 'skuld solo --off' first")
     if request.kind != REBALANCE:

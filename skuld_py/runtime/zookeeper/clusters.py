@@ -76,7 +76,7 @@ def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0, 
             client.create_async(ROOT, acl=ROOT_ACL).get(timeout=timeout_s)
         creation = client.transaction()
         creation.create(root)
-        creation.create(f"{root}/parameters", _encoded(parameters))
+        creation.create(f"{root}/parameters", encoded(parameters))
         for folder in ("nodes", "members", "partitions", "log"):
             creation.create(f"{root}/{folder}")
         creation.create(f"{root}/origin", Header().encode())
@@ -146,12 +146,12 @@ def set_parameters(client: Any, cluster: str, change: Callable[[Parameters], Par
         if wanted == known:
             return known
         with suppress(BadVersionError):
-            client.set_async(path, _encoded(wanted), version=stat.version).get(timeout=timeout_s)
+            client.set_async(path, encoded(wanted), version=stat.version).get(timeout=timeout_s)
             return wanted
 
 
-def _encoded(parameters: Parameters) -> bytes:
-    """JSON, without what the release before does not know, where it says nothing."""
+def encoded(parameters: Parameters) -> bytes:
+    """JSON of parameters, without what the release before does not know, where it says nothing."""
     fields = {field: value for field, value in attrs.asdict(parameters).items() if value or field not in _LATE}
     return json.dumps(fields, sort_keys=True).encode()
 
@@ -203,13 +203,19 @@ def read_registrations(hosts: str, cluster: str, timeout_s: float = 10.0) -> dic
 
 def read_cohorts(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> dict[int, tuple[str, ...]]:
     """The voters of each partition that has had a leader. A document that cannot be read is ``Refused``."""
+    return {partition: document.cohort for partition, document in
+            read_documents(hosts, parameters, timeout_s).items()}
+
+
+def read_documents(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> dict[int, Document]:
+    """The documents of all partitions that have had a leader. One that cannot be read is ``Refused``."""
     root, found = path_of(parameters.cluster), {}
     with connection(hosts, timeout_s, is_write=False) as client:
         client.sync_async(root)
         answers = [client.get_async(f"{root}/partitions/{each}") for each in range(parameters.partitions)]
         for partition, answer in enumerate(answers):
             try:
-                found[partition] = Document.decode(answer.get(timeout=timeout_s)[0]).cohort
+                found[partition] = Document.decode(answer.get(timeout=timeout_s)[0])
             except NoNodeError:
                 continue
             except Malformed as problem:

@@ -1,0 +1,224 @@
+"""What ZooKeeper knew of a cluster, made anew from what its nodes keep with their data. A pure function.
+
+* **Nobody who voted is passed over.** Of every cohort that may be a partition's newest, a majority of the data
+  directories must be there: the newest that any of them knows of, and those of candidacies whose end they do not
+  know. A cohort that followed was elected by a majority of one of these, so one directory of it knows of that.
+* **Tokens rise.** No voter promises an epoch that is more than ``EPOCHS_AHEAD`` above the newest it knows to be
+  told of; so all that lie so far above the newest promise that is found are written off as spent.
+* **No task gets two holders.** The first leaders read the claims of a majority that granted them, as ever. Where a
+  candidacy is open, its cohort may have granted what the voters do not know; there nothing is granted before the
+  last claim is over that any directory knows of.
+* Who was a member then is none any more. Nodes whose directories are not given find no entry of themselves and
+  count as forgotten: they fill from the others.
+
+What operators wished (a freeze, solo) is gone, and so are entries of the log of the last moments, and the key by
+which claims are proved: whoever works on a claim loses it when it is renewed next, and its task is done again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from skuld_py.cluster.log.replica import Joins, Place, Replica
+from skuld_py.cluster.log.ring import Ring
+from skuld_py.config import Parameters
+from skuld_py.errors import Refused
+from skuld_py.model.document import Document, seats_of
+from skuld_py.model.registration import Registration
+from skuld_py.model.store import Store
+from skuld_py.node.life.identity import Identity, load_identity
+from skuld_py.node.life.keepsake import load_keepsake
+from skuld_py.partition.data.tables import end_of, prefix_of
+from skuld_py.partition.leadership.promise import EPOCHS_AHEAD, load_promise
+from skuld_py.partition.leadership.quorum import has_majority, majority
+from skuld_py.partition.leadership.standing import Standing, load_standing
+from skuld_py.partition.leadership.suspicion import suspects
+
+CLUSTER_KEY, NODE_KEY, PARAMETERS_KEY = b"cluster", b"node", b"parameters"
+SHOWN = 8
+"""Nodes and partitions that are named one by one."""
+
+
+@attrs.frozen
+class Memory:
+    """What a directory remembers of a partition. ``lapse_ms``: when the last claim that it knows of is over."""
+
+    promised: int
+    standing: Standing
+    is_suspect: bool
+    lapse_ms: int = 0
+
+
+@attrs.frozen
+class Remains:
+    """A data directory, as far as it matters here. ``place`` names it for people."""
+
+    place: str
+    cluster_id: str
+    node: str
+    fixed: Mapping[str, object]
+    identity: Identity
+    memories: Sequence[Memory]
+    replica: Replica | None = None
+
+
+@attrs.frozen
+class Rebuilt:
+    """What is to be written into ZooKeeper. ``warnings``: what is not as it was, for people."""
+
+    parameters: Parameters
+    registrations: Mapping[str, Registration]
+    documents: Mapping[int, Document]
+    origin: Replica
+    warnings: tuple[str, ...] = ()
+
+
+def read_remains(store: Store, place: str) -> Remains:
+    """What a store has to say; ``Refused`` when no node has served from it."""
+    found = store.get_many("meta", [CLUSTER_KEY, NODE_KEY, PARAMETERS_KEY])
+    identity = load_identity(store)
+    if len(found) < 3 or identity is None:
+        raise Refused("no_data", f"{place} is not the data directory of a node that has served: it does not say of"
+                      " which cluster and node it is; leave it out", data=place)
+    fixed = _object(found[PARAMETERS_KEY], place)
+    partitions = fixed.get("partitions")
+    count = partitions if type(partitions) is int and 0 < partitions <= 1 << 16 else 0
+    doubted = suspects(store, count)
+    memories = []
+    for partition in range(count):
+        standing = load_standing(store, partition)
+        lapse_ms = _last_lapse_ms(store, partition) if standing.pending else 0
+        memories.append(Memory(load_promise(store, partition).epoch, standing, partition in doubted, lapse_ms))
+    return Remains(place, found[CLUSTER_KEY].decode(errors="replace"), found[NODE_KEY].decode(errors="replace"),
+                   fixed, identity, memories, load_keepsake(store))
+
+
+def _object(raw: bytes, place: str) -> dict[str, object]:
+    try:
+        fields = json.loads(raw)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise Refused("no_data", f"{place}: its record of the cluster's parameters cannot be read; leave it out",
+                      data=place)
+    return fields
+
+
+def _last_lapse_ms(store: Store, partition: int) -> int:
+    prefix, last_ms = prefix_of(partition), 0
+    for key, _ in store.walk("lease", prefix, end_of(prefix)):
+        last_ms = int.from_bytes(key[2:10], "big")
+    return last_ms
+
+
+def rebuilt(name: str, remains: Sequence[Remains], claim_key: str) -> Rebuilt:
+    """The cluster ``name`` of these directories, with a new key to prove claims by. ``Refused`` when they are of
+    different clusters, or too few."""
+    _check_alike(name, remains)
+    fixed = remains[0].fixed
+    try:
+        parameters = Parameters(name, remains[0].cluster_id, claim_key=claim_key, **{  # type: ignore[arg-type]
+            field: fixed[field] for field in ("partitions", "replicas", "skew_ms", "rules")})
+    except (KeyError, TypeError) as problem:
+        raise Refused("no_data", f"{remains[0].place}: its record of the cluster's parameters is not whole:"
+                      f" {problem!r}", data=remains[0].place) from problem
+    _check_enough(parameters, remains)
+    documents = {}
+    for partition in range(parameters.partitions):
+        memories = {each.node: each.memories[partition] for each in remains}
+        if any(memory.standing.epoch for memory in memories.values()):
+            documents[partition] = _document(memories, {each.node: each.identity.incarnation for each in remains},
+                                             parameters.skew_ms)
+    registrations = {each.node: _registration(each) for each in remains}
+    kept = [each.replica for each in remains if each.replica is not None]
+    origin = _origin(max(kept, key=lambda replica: replica.version, default=Replica.base(parameters)),
+                     registrations)
+    warnings: tuple[str, ...] = () if kept else (
+        "none of the directories had kept the coordination log (releases before did not): workflows, nodes taken"
+        " out and raised rules are forgotten; run 'skuld cluster rules --raise' again",)
+    absent = sorted(origin.nodes.keys() - registrations.keys())
+    if absent:
+        warnings += (f"not given: {', '.join(absent[:SHOWN])}; started again they fill from the others",)
+    return Rebuilt(parameters, registrations, documents, origin, warnings)
+
+
+def _check_alike(name: str, remains: Sequence[Remains]) -> None:
+    first, nodes = remains[0], dict[str, str]()
+    for each in remains:
+        if each.cluster_id != first.cluster_id:
+            raise Refused("other_cluster", f"from: {each.place} is of cluster {each.cluster_id}, and {first.place}"
+                          f" of {first.cluster_id}; give the directories of one", data=each.place)
+        fields = sorted(field for field in {*each.fixed, *first.fixed} - {"cluster"}
+                        if each.fixed.get(field) != first.fixed.get(field))
+        if fields or len(each.memories) != len(first.memories):
+            raise Refused("other_cluster", f"from: {each.place} and {first.place} do not agree on the cluster's"
+                          f" {', '.join(fields)}", data=each.place)
+        if each.node in nodes:
+            raise Refused("twice", f"from: {each.place} and {nodes[each.node]} are both of node {each.node}; give"
+                          " the one that it ran on last", data=each.place)
+        known = each.fixed.get("cluster", name)
+        if known != name:
+            raise Refused("other_cluster", f"NAME: {each.place} is of the cluster named {known}", data=each.place)
+        nodes[each.node] = each.place
+
+
+def _check_enough(parameters: Parameters, remains: Sequence[Remains]) -> None:
+    """Refuse without a majority of every cohort that may be the newest of its partition."""
+    lacking: dict[tuple[int, tuple[str, ...]], list[int]] = {}
+    for partition in range(parameters.partitions):
+        memories = {each.node: each.memories[partition] for each in remains}
+        trusted = [node for node, memory in memories.items() if not memory.is_suspect]
+        for cohort in _cohorts(memories.values()):
+            if not has_majority(cohort, trusted):
+                absent = tuple(sorted(name for name in cohort if name not in trusted))
+                need = majority(len(cohort)) - (len(cohort) - len(absent))
+                lacking.setdefault((need, absent), []).append(partition)
+    if lacking:
+        words = "; ".join(f"{need} more of {', '.join(absent)} (partitions {', '.join(map(str, which[:SHOWN]))}"
+                          f"{', …' if len(which) > SHOWN else ''})"
+                          for (need, absent), which in [*lacking.items()][:SHOWN])
+        raise Refused("too_few", f"from: what was acknowledged may be on directories that are not given; give"
+                      f" those of {words}")
+
+
+def _cohorts(memories: Iterable[Memory]) -> list[tuple[str, ...]]:
+    """The cohorts that may be the newest: the newest known, and open candidacies since."""
+    memories = list(memories)
+    newest = _newest(memories)
+    open_ = dict.fromkeys(cohort for memory in memories for at, cohort in memory.standing.pending
+                          if at > newest.epoch)
+    return [cohort for cohort in (newest.cohort, *open_) if cohort]
+
+
+def _newest(memories: Iterable[Memory]) -> Standing:
+    return max((memory.standing for memory in memories), key=lambda standing: (standing.epoch, standing.era))
+
+
+def _document(memories: Mapping[str, Memory], incarnations: Mapping[str, str], skew_ms: int) -> Document:
+    newest = _newest(memories.values())
+    epoch = max(max(memory.promised, memory.standing.epoch) for memory in memories.values())
+    is_open = len(_cohorts(memories.values())) > 1
+    lapse_ms = max(memory.lapse_ms for memory in memories.values()) if is_open else 0
+    return Document(epoch, seats=seats_of(newest.cohort, incarnations), era=epoch, spent=epoch + EPOCHS_AHEAD,
+                    horizon_ms=lapse_ms, no_grant_before_ms=lapse_ms + skew_ms if lapse_ms else 0,
+                    write_id=f"restored-{epoch}", cause="restored from data directories")
+
+
+def _registration(remains: Remains) -> Registration:
+    host, _, port = remains.node.rpartition(":")
+    return Registration(host, int(port) if port.isdecimal() else 0, remains.identity.incarnation,
+                        remains.identity.starts)
+
+
+def _origin(replica: Replica, registrations: Iterable[str]) -> Replica:
+    """The newest replica that was kept, without the lives that were in it. Its nodes stay placed."""
+    nodes = {name: attrs.evolve(place, member="") for name, place in replica.nodes.items()}
+    for name in registrations:
+        nodes.setdefault(name, Place(since=replica.version))
+    lives = {*replica.members, *replica.joiners, *replica.joins.observers}
+    return attrs.evolve(
+        replica, members={}, roster=(), ring=Ring(), joins=Joins(), joiners={}, slots={}, parked={},
+        nodes=nodes, left={**replica.left, **dict.fromkeys(sorted(lives), replica.version)})

@@ -1,0 +1,85 @@
+"""A document that somebody deletes is put back by its leader, and by no leader that is not the newest."""
+
+from __future__ import annotations
+
+import attrs
+
+from node.machines import Machines
+from node.operating import down
+from node.test_overseeing import asked
+from skuld_py.model import messages as m
+from skuld_py.model.document import Document, seats_of
+from skuld_py.model.events import DocumentChanged
+from skuld_py.partition.leadership.promise import Promise
+from skuld_py.partition.leadership.putting_back import PuttingBack
+from skuld_py.verbs.attention import Facts, concerns
+
+
+def led(partitions: int = 1) -> Machines:
+    machines = Machines(partitions=partitions)
+    machines.pass_time(2_000)
+    return machines
+
+
+def delete(machines: Machines, partition: int = 0) -> None:
+    del machines.documents[partition]
+    machines.flying.extend((name, DocumentChanged(partition)) for name in machines.names)
+
+
+def test_a_deleted_document_is_back_within_a_second_with_its_epoch_and_grants_go_on() -> None:
+    machines = led()
+    before = machines.documents[0][1]
+    delete(machines)
+    machines.pass_time(1_000)
+
+    version, after = machines.documents[0]
+    assert after == attrs.evolve(before, write_id=after.write_id, cause=after.cause) and "put back" in after.cause
+    assert asked(machines, before.leader) == m.Steered(1, 1, 0, ()) and machines.documents[0][0] > version
+    machines.pass_time(30_000)
+    assert machines.documents[0][1].epoch == before.epoch
+
+
+def test_silent_voters_are_asked_again() -> None:
+    machines = led()
+    before = machines.documents[0][1]
+    machines.is_lost = lambda message: isinstance(message, m.Vote)
+    delete(machines)
+    machines.pass_time(2_000)
+    assert not machines.documents
+    machines.is_lost = lambda message: False
+    machines.pass_time(2_000)
+    assert machines.documents[0][1].epoch == before.epoch
+
+
+def test_a_leader_that_does_not_know_of_a_newer_one_puts_nothing_back() -> None:
+    machines = led()
+    before = machines.documents[0][1]
+    for name in before.cohort[1:]:
+        machines.nodes[name].view.vnodes[0].promise = Promise(before.epoch + 1, before.cohort[1])
+    delete(machines)
+    machines.pass_time(3_000)
+    assert not machines.documents
+
+
+def test_a_majority_without_a_newer_promise_is_enough() -> None:
+    gone = PuttingBack(Document(4, "a", seats=seats_of("abc")), "a")
+    assert not gone.is_allowed and gone.unasked == ["b", "c"]
+    gone.promised["b"] = 5
+    assert not gone.is_allowed and gone.unasked == ["c"]
+    gone.promised["c"] = 4
+    assert gone.is_allowed
+    assert PuttingBack(Document(4, "a", seats=seats_of("a")), "a").is_allowed
+
+
+def test_a_document_that_is_gone_while_nobody_leads_is_told_of_with_what_to_do() -> None:
+    machines = led()
+    leader = machines.documents[0][1].leader
+    other = next(name for name in machines.names if name != leader)
+    down(machines, leader)
+    delete(machines)
+    machines.pass_time(30_000)
+
+    assert not machines.documents
+    told = concerns(Facts("c", 3, 200, machines.nodes[other].description()))
+    (words,) = [each.words for each in told if each.kind == "held"]
+    assert "led by nobody" in words and "'skuld cluster restore'" in words
