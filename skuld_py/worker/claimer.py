@@ -85,6 +85,12 @@ class Claimer:
                 self._begin(queue)
             self._changed.notify_all()
 
+    def ahead(self, queue: str, count: int) -> None:
+        """Of a queue with a cap, hold up to so many beyond it."""
+        with self._changed:
+            self._shares.ahead(queue, count)
+            self._changed.notify_all()
+
     def ended(self, keys: Iterable[Key]) -> None:
         """Note claims whose tasks run no more: of queues with a cap, others may be claimed instead."""
         with self._changed:

@@ -8,6 +8,7 @@ PURE = "tests/workflow/test_seating.py::"
 DECIDED = "tests/cluster/test_seats.py::"
 NODE = "tests/node/test_seats.py::"
 SHARES = "tests/worker/test_shares.py::"
+SEATED = "tests/worker/test_seated.py::"
 WORKER = "tests/worker/test_seats.py::"
 STALE = PURE + "test_a_fence_is_stale_only_to_who_is_ahead_and_has_other_seats"
 ALIKE = DECIDED + "test_who_plays_each_entry_and_who_jumps_has_the_same_seats"
@@ -110,4 +111,16 @@ MUTANTS: tuple[Mutant, ...] = (
            "clearance._queues_of", "            if row.takes_seats:\n", "            if False:\n", "X1",
            "tests/runtime/test_clearance.py::test_seats_are_for_keys_that_may_claim_in_all_queues_of_workflows",
            seeds=0),
+    mutant("seats-run-what-is-claimed", "what is claimed ahead runs at once", "worker.seated.Seated.admitted",
+           "            if room > 0:\n", "            if True:\n", "X5",
+           SEATED + "test_no_more_of_a_step_run_than_its_seat_has_slots", seeds=0),
+    mutant("seats-nothing-ahead", "each segment waits for an answer of the cluster", "worker.seated.Seated.end",
+           "self._tell(queue, self._aheads[queue].count)", "self._tell(queue, 0)", "X5",
+           SEATED + "test_tiny_segments_are_claimed_ahead_by_their_own_time_and_long_ones_are_not", seeds=0),
+    mutant("seats-keep-what-waits", "what was claimed ahead for a seat that is gone runs all the same",
+           "worker.seated.Seated.take", "if run.claim.queue in gone]", "if False]", "X4",
+           SEATED + "test_what_waits_for_a_seat_that_is_gone_is_given_back", seeds=0),
+    mutant("seats-ahead-for-ever", "what may be claimed ahead outlives the seat", "worker.shares.Shares.cap",
+           "                queue.ahead = 0\n", "", "X4",
+           SHARES + "test_what_may_be_claimed_ahead_goes_beyond_the_cap_until_the_seats_change", seeds=0),
 )
