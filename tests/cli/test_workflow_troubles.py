@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from skuld_py.calls.payloads import call
 from skuld_py.cli.workflow_status import seals_of, troubles_of
 from skuld_py.client.flows import WorkflowStatus
@@ -9,13 +11,14 @@ from skuld_py.testing import MemoryClient
 from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
 
 
-def submitted(client: MemoryClient) -> WorkflowStatus:
-    return client.submit_workflow({"id": "w", "edges": [["a", "out"]], "catalog": {
+def submitted(client: Any) -> WorkflowStatus:
+    found: WorkflowStatus = client.submit_workflow({"id": "w", "edges": [["a", "out"]], "catalog": {
         "a": {"kind": "input", "files": "/data/*"}, "out": {"kind": "output", "path": "/out"}}})
+    return found
 
 
 def test_of_an_input_whose_source_breaks_the_newest_error_is_said_in_a_line() -> None:
-    client = MemoryClient()
+    client: Any = MemoryClient()
     found = submitted(client)
     feeders = client.get_many([*found.feeders.values()])
     assert troubles_of(found, feeders, seals_of(client, found)) == []
@@ -28,7 +31,7 @@ def test_of_an_input_whose_source_breaks_the_newest_error_is_said_in_a_line() ->
 
 
 def test_what_cannot_be_sealed_is_said_once_outputs_are_sealed() -> None:
-    client = MemoryClient()
+    client: Any = MemoryClient()
     found = submitted(client)
     task, = client.enqueue_many(queue_of("w", SEAL), [call("skuld:gather", "w", "out", "/out", "json")])
     claim, = client.claim(queue_of("w", SEAL))

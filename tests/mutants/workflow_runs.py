@@ -101,4 +101,9 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("troubles-sealing-unsaid", "status is silent where an output cannot be sealed",
            "cli.workflow_status.seals_of", "if not found.is_sealing:", "if True:", "X3",
            TROUBLES + "what_cannot_be_sealed_is_said_once_outputs_are_sealed", seeds=0),
+    _run("dead-and-untold", "a dead segment's workflow goes on until its root is looked after", "flow.Flow._hint",
+         "        if told:\n", "        if False:\n", FLOW + "the_feeder_is_told_at_once_of_what_may_be_dead"),
+    _run("told-of-each-failure", "each first failure is looked after by the feeder", "flow.Flow._hint",
+         "what == FAILED and run.claim.is_first and step.entry.attempts > 1", "False",
+         FLOW + "the_feeder_is_told_at_once_of_what_may_be_dead"),
 )
