@@ -84,8 +84,7 @@ class Worker:
         weights = {} if takes_seats and not queues else weights_of(queues)
         claiming, writing, attending, self._reading = (Client(nodes, holder=holder) for _ in range(4))
         self._engine = engine
-        self._slots = slots
-        self._grace_s = grace_s
+        self._slots, self._grace_s = slots, grace_s
         self._report = report
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._running: dict[Key, Run] = {}
@@ -255,8 +254,9 @@ class Worker:
         of_spark = [run for run in self._waiting.runs if run.needs_spark]
         ready = self._ready(of_spark, [run.deaths or 0 for run in self._running.values() if run.needs_spark])
         starting = [run for run in self._waiting.runs if not run.needs_spark or run.key in ready]
-        in_slots = self._seated.admitted(run for run in starting if not run.is_beside)
-        lots = self._desk.lots(in_slots, self._slots - self._taken) + [[run] for run in starting if run.is_beside]
+        free = self._slots - self._taken
+        lots, others = self._seated.admitted((run for run in starting if not run.is_beside), free)
+        lots += self._desk.lots(others, free - len(lots)) + [[run] for run in starting if run.is_beside]
         self._waiting.take({run.key for runs in lots for run in runs})
         for runs in lots:
             self._start(runs)
@@ -284,7 +284,7 @@ class Worker:
     @property
     def _taken(self) -> int:
         """Slots that are taken; those that run ``_beside`` take none."""
-        return len(self._running) - self._desk.beyond - self._beside
+        return len(self._running) - self._desk.beyond - self._seated.beyond - self._beside
 
     def _start(self, runs: list[Run]) -> None:
         """Start a run, or several as a batch."""
@@ -296,12 +296,11 @@ class Worker:
             self._desk.begin(runs)
             return
         self._beside += run.is_beside
-        self._seated.begin(run)
+        self._seated.begin(runs)
         self._scribe.begin(run)
         if run.needs_spark:
             self._heart.watch(run)
-        alone = ", alone: it ran when Spark's JVM died" if run.deaths else ""
-        self._report(f"task {run.said} started, {run.attempt_said}, token {run.claim.token}{alone}")
+        self._report(run.started_said)
         run.start()
 
     def _give_back_what_waits_too_long(self) -> None:
@@ -314,7 +313,7 @@ class Worker:
 
     def _on_seats(self, queues: Queues) -> None:
         """Give back what was claimed ahead for seats that are gone."""
-        gone = self._seated.take({queue: cap for queue, (cap, _) in queues.items()}, self._waiting.runs)
+        gone = self._seated.take(queues, self._waiting.runs)
         self._claimer.seat(queues)
         self._give_back(self._waiting.take({run.key for run in gone}), "its seat is another worker's now")
         self._has_room = True
@@ -360,7 +359,7 @@ class Worker:
         self.counts.lost += 1
         self._scribe.forget(run)
         self._renewer.drop([run.key])
-        if run.batch is None:
+        if run.kind is None:
             self._report(f"task {run.said} lost after {run.age_s:.1f} s: {reason}; cancelling")
         self._halt(run)
 
@@ -428,7 +427,7 @@ class Worker:
             return
         if not isinstance(ending, Failed):
             ending = failed("the function raised ClaimLost although its claim is not lost")
-        if run.batch is None:
+        if run.kind is None:
             final = " for good" if ending.is_final else ""
             words = ending.words[:WORDS_CHARS_MAX]
             self._report(f"task {run.said} failed{final} after {run.age_s:.1f} s: {words}")
@@ -461,7 +460,8 @@ class Worker:
                                                 is_over=True))
         elif run.key in self._running:
             _log.warning("task %s does not end; it is left behind", run.claim.id)
-            self._on_end(run, failed("the function did not obey the order to stop"))
+            for each in run.together:
+                self._on_end(each, failed("the function did not obey the order to stop"))
 
     # -- the engine ----------------------------------------------------------------------------
 

@@ -141,6 +141,12 @@ class Flow:
         """What is around the function that this claim is for: nothing, unless its queue is a workflow's."""
         return None if step_of(claim.queue) is None else self
 
+    def takes_lists(self, run: Run) -> bool:
+        """Whether the function of a run's step gets lists of segments: of one that has begun."""
+        named = step_of(run.claim.queue)
+        step = None if named is None else self._steps.get(named)
+        return step is not None and bool(step.entry.batch) and bool(step.entry.function)
+
     def settle(self, timeout_s: float = PATIENCE_S) -> bool:
         """Wait until what was written is enqueued; whether it is in time."""
         return self._emitter.settle(timeout_s)
