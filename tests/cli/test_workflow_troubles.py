@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from skuld_py.calls.payloads import call
-from skuld_py.cli.workflow_status import seals_of, troubles_of
+from skuld_py.cli.workflow_status import seals_of, starved_in, troubles_of
 from skuld_py.client.flows import WorkflowStatus
+from skuld_py.errors import Refused
+from skuld_py.model.messages.client import StarvedRow
 from skuld_py.testing import MemoryClient
 from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
 
@@ -42,3 +45,17 @@ def test_what_cannot_be_sealed_is_said_once_outputs_are_sealed() -> None:
     assert troubles_of(found, [], seals_of(client, found)) == [
         f'sealing, skuld:gather("w", "out", "/out", "json") failed, see \'skuld get {task}\'; it is dead,'
         " 'skuld retry' it once that is mended: OSError: disk full"]
+
+
+def test_of_a_workflow_that_no_slot_works_on_the_cluster_says_why() -> None:
+    rows = [StarvedRow("v", "needs 9 slots"), StarvedRow("w", "needs 3 slots")]
+    client: Any = SimpleNamespace(status=lambda: SimpleNamespace(starved=rows))
+    found = submitted(MemoryClient())
+    assert starved_in(client, found) == "needs 3 slots"
+    rows.pop()
+    assert starved_in(client, found) == ""
+
+    def refused() -> Any:
+        raise Refused("forbidden", "this key may not ask")
+    client.status = refused
+    assert starved_in(client, found) == ""

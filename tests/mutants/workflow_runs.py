@@ -106,4 +106,8 @@ MUTANTS: tuple[Mutant, ...] = (
     _run("told-of-each-failure", "each first failure is looked after by the feeder", "flow.Flow._hint",
          "what == FAILED and run.claim.is_first and step.entry.attempts > 1", "False",
          FLOW + "the_feeder_is_told_at_once_of_what_may_be_dead"),
+    mutant("starving-of-others", "status says of a workflow why another one waits",
+           "cli.workflow_status.starved_in",
+           "if row.workflow == found.id), \"\")", "), \"\")", "X4",
+           TROUBLES + "of_a_workflow_that_no_slot_works_on_the_cluster_says_why", seeds=0),
 )
