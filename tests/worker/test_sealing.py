@@ -138,3 +138,14 @@ def test_a_seal_that_waits_for_long_looks_seldom() -> None:
     waits = [look_s(number) for number in range(400)]
     assert waits[0] < 1.0 and waits == sorted(waits) and waits[-1] == LOOK_S_MAX
     assert sum(waits[:50]) > 300.0, "each look is a claim on the task's record"
+
+
+def test_what_a_segment_did_not_come_to_is_not_gathered(tmp_path: Path) -> None:
+    at = home(tmp_path)
+    at.draw(9)
+    at.work("numbers")
+    claims = at.client.claim(at.queue("kept"))
+    at.client.fail_many(claims, [b"broken"], final=True)
+    sealed(at, "kept")
+    until_over(at)
+    assert sorted(rows(tmp_path / "kept")) == ["0", "1", "2", "[7, 8]"]
