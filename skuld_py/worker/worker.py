@@ -83,19 +83,16 @@ class Worker:
             raise Refused("bad_slots", f"slots: {slots}; a worker has at least one")
         weights = {} if takes_seats and not queues else weights_of(queues)
         claiming, writing, attending, self._reading = (Client(nodes, holder=holder) for _ in range(4))
-        self._engine = engine
         self._slots, self._grace_s = slots, grace_s
-        self._report = report
+        self._engine, self._report = engine, report
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._running: dict[Key, Run] = {}
         self._writing: dict[Key, Run] = {}
-        self._waiting = Waiting()
-        self._loop = EventLoop()
-        self._ahead = Ahead(slots)
+        self.counts, self._waiting = Counts(), Waiting()
+        self._loop, self._ahead = EventLoop(), Ahead(slots)
         self._desk = Desk(engine, lease_s, partial(self._post, self._on_outcome))
         self._claimed_ahead, self._signals, self._beside, self._has_room, self._is_claiming = 0, 0, 0, False, True
         self._stop_at: float | None = None
-        self.counts = Counts()
         self._failure: str | None = None
         self._spark = ""
         self._claimer = Claimer(claiming, weights, lease_s, slots,
@@ -260,8 +257,8 @@ class Worker:
         self._waiting.take({run.key for runs in lots for run in runs})
         for runs in lots:
             self._start(runs)
-        is_starting = not self._ignition.is_ready
-        self._ahead.note_starting(sum(run.needs_spark for run in self._waiting.runs) if is_starting else 0)
+        self._ahead.note_starting(0 if self._ignition.is_ready else sum(
+            run.needs_spark for run in self._waiting.runs))
         self._give_room(0)
         deaths = [run.deaths or 0 for run in self._running.values() if run.needs_spark]
         if (self._ignition.is_replacing or len(self._writing) > WRITING_MAX
