@@ -306,16 +306,16 @@ class Worker:
         if late := self._waiting.take_late(self._desk.patience_s, is_held_up, has_spark=self._ignition.is_ready):
             self._ahead.forget()
             self._seated.forget(late)
-            self._give_back(late, "it was claimed ahead, and the tasks before it take long")
+            self._hand_back(late, "it was claimed ahead, and the tasks before it take long")
 
     def _on_seats(self, queues: Queues) -> None:
         """Give back what was claimed ahead for seats that are gone."""
         gone = self._seated.take(queues, self._waiting.runs)
         self._claimer.seat(queues)
-        self._give_back(self._waiting.take({run.key for run in gone}), "its seat is another worker's now")
+        self._hand_back(self._waiting.take({run.key for run in gone}), "its seat is another worker's now")
         self._has_room = True
 
-    def _give_back(self, runs: Sequence[Run], reason: str) -> None:
+    def _hand_back(self, runs: Sequence[Run], reason: str) -> None:
         """Claims that waited."""
         self._claimer.ended([run.key for run in runs])
         self._give_room(sum(not run.is_beside for run in runs))

@@ -26,6 +26,8 @@ def sums(values: list[Any], by: int = 1) -> Any:
         return None
     if "one" in values:
         return 1
+    if "more" in values:
+        return [*values, "more"]
     if "broken" in values:
         raise ValueError("broken")
     return [[value + by] * value for value in values]
@@ -115,8 +117,9 @@ def test_a_list_of_one_is_answered_as_any_list() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_what_is_no_answer_for_each_fails_for_good(count: int) -> None:
-    endings = ends_of(runs_of(home(), *["one"] * count))
+@pytest.mark.parametrize("what", ["one", "more"])
+def test_what_is_no_answer_for_each_fails_for_good(count: int, what: str) -> None:
+    endings = ends_of(runs_of(home(), *[what] * count))
     assert [isinstance(each, Failed) and each.is_final and "nothing, or a list" in each.words
             for each in endings] == [True] * count
 
