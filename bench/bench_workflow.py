@@ -107,8 +107,8 @@ def main() -> None:
         with LocalCluster(place / "cluster") as cluster, Client(cluster.addresses, timeout_s=30) as client:
             wait_until_led(cluster.addresses)
             client.submit_workflow(definition)
-            queues = ",".join(["plain", *map(definition.queue, STEPS)])
-            worker = cluster.start_worker(queues, "flow_app", working_directory=place)
+            worker = cluster.start_worker("plain", "flow_app", "--workflows", "--slots", str(len(STEPS) + 1),
+                                          working_directory=place)
             plain_ms(client, function, PART, 0)  # to be warm
             segment_ms(client, definition, PART, 0)
             for number in range(options.rounds):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from skuld_py.client.flows import WorkflowStatus
     from skuld_py.model.task import Task
     from skuld_py.workflow.acking.checkpoint import Book
+
+
+SEALS_SHOWN, CALL_CHARS, WORDS_CHARS = 100, 80, 200
 
 
 @click.command()
@@ -38,16 +42,21 @@ def status(id: str, nodes: str, timeout_s: float, as_json: bool) -> None:
     with connected(nodes, timeout_s) as client:
         found = client.workflow(id)
         starved = starved_in(client, found)
-        books = books_of(found, client.get_many([*found.feeders.values()])) if found.is_live else {}
+        feeders = client.get_many([*found.feeders.values()]) if found.is_live else []
+        books = books_of(found, feeders)
+        troubles = troubles_of(found, feeders, seals_of(client, found))
     roots = {name: {"drawn": book.next, "complete": book.completed, "deferred": book.deferred,
                     "pending": book.pending, "is_drained": book.is_drained} for name, book in books.items()}
-    print_event(as_json, line_of(found), **document(found), roots=roots, starved=starved)
+    print_event(as_json, line_of(found), **document(found), roots=roots, starved=starved,
+                troubles=troubles)
     if as_json or not found.steps:
         return
     if starved:
         click.echo(f"it waits, no slot works on it: {harmless(starved)}")
     for name, book in books.items():
         click.echo(f"input {name}: {roots_said(book)}")
+    for trouble in troubles:
+        click.echo(harmless(trouble))
     rows = table("step", "kind", "state", "slots", "tags")
     for step in found.steps:
         state = "exhausted" if step.name in found.exhausted else "sealed" if step.name in found.sealed else "open"
@@ -64,6 +73,35 @@ def starved_in(client: Client, found: WorkflowStatus) -> str:
     with contextlib.suppress(Refused):  # a key that may not ask for the cluster's status
         return next((row.reason for row in client.status().starved if row.workflow == found.id), "")
     return ""
+
+
+def seals_of(client: Client, found: WorkflowStatus) -> list[Task]:
+    """Of a workflow whose outputs are being sealed, the tasks that do it and that have not ended."""
+    from skuld_py.workflow.definition.names import SEAL, queue_of
+
+    if not found.is_sealing:
+        return []
+    tasks = client.list(queue_of(found.id, SEAL), page=SEALS_SHOWN)
+    return client.get_many([task.id for task in islice(tasks, SEALS_SHOWN) if not task.is_completed])
+
+
+def troubles_of(found: WorkflowStatus, feeders: Sequence[Task], seals: Sequence[Task]) -> list[str]:
+    """What keeps failing of a workflow's own tasks, in words: those that draw from its inputs, and those that seal
+    its outputs."""
+    from skuld_py.calls.sight import call_line
+    from skuld_py.model.ids import TaskId
+
+    steps = {id: step for step, id in found.feeders.items()}
+    rows = [(f"input {steps[TaskId(task.id)]}", task) for task in feeders if TaskId(task.id) in steps]
+    rows += [(f"sealing, {call_line(task.payload, CALL_CHARS)}", task) for task in seals]
+    said = []
+    for name, task in rows:
+        if task.error is not None and not task.is_completed:
+            is_dead = task.state in ("dead", "cancelled")
+            end = f"it is {task.state}, 'skuld retry' it once that is mended" if is_dead else "it is tried again"
+            words = task.error.decode("utf-8", "replace").partition("\n")[0][:WORDS_CHARS]
+            said.append(f"{name} failed, see 'skuld get {TaskId(task.id)}'; {end}: {words}")
+    return said
 
 
 def books_of(found: WorkflowStatus, feeders: Sequence[Task]) -> dict[str, Book]:

@@ -73,16 +73,22 @@ class Claimer:
             self._serving.add(queue)
             threading.Thread(target=self._serve, args=(queue,), name=f"claimer {queue}", daemon=True).start()
 
-    def seat(self, seats: Mapping[str, tuple[int, int]]) -> None:
+    def seat(self, seats: Mapping[str, tuple[int, ...]]) -> None:
         """From now on claim in these queues beside its own, of each no more than so many at once, and by a fence;
         in no others that it was told before."""
         with self._changed:
             if self._is_closing:
                 return
-            self._shares.cap({queue: cap for queue, (cap, _) in seats.items() if queue not in self._queues})
-            self._fences = {queue: fence for queue, (_, fence) in seats.items()}
+            self._shares.cap({queue: seat[0] for queue, seat in seats.items() if queue not in self._queues})
+            self._fences = {queue: seat[1] for queue, seat in seats.items()}
             for queue in self._fences:
                 self._begin(queue)
+            self._changed.notify_all()
+
+    def ahead(self, queue: str, count: int) -> None:
+        """Of a queue with a cap, hold up to so many beyond it."""
+        with self._changed:
+            self._shares.ahead(queue, count)
             self._changed.notify_all()
 
     def ended(self, keys: Iterable[Key]) -> None:

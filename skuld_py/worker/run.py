@@ -26,6 +26,7 @@ from typing import Any, Protocol
 import attrs
 
 from skuld_py.calls.payloads import Call
+from skuld_py.calls.results import Carrying
 from skuld_py.calls.sight import call_line
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused
@@ -36,6 +37,7 @@ from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.endings import Ending, Stopped, ended_by, ended_with, failed, refused
 from skuld_py.worker.event_loop import Course, EventLoop
 from skuld_py.worker.lease import Key
+from skuld_py.worker.lists import joined, shared, stopped_for
 from skuld_py.worker.middleware import Middleware, middleware_added, surround
 from skuld_py.worker.tracing import spanned
 from skuld_py.workflow.definition.names import is_feeder
@@ -114,6 +116,9 @@ class Flow(Protocol):
     def end(self, ended: Sequence[tuple[Run, Ending]]) -> Sequence[tuple[Run, Ending]]:
         """These have ended: what becomes of them by the workflow's conditions."""
 
+    def takes_lists(self, run: Run) -> bool:
+        """Whether the function of a run's step gets lists of segments. Known once it has begun."""
+
 
 class Lot(Enum):
     """What is written of a run that is stopped: nothing, that its claim is given back, or that it failed."""
@@ -144,6 +149,8 @@ class Run:
         self.kind = assignment.kind
         self.batch: Company | None = None
         """The batch that it runs in."""
+        self.together: Sequence[Run] = (self,)
+        """Those that one call of the function is for; the first one's thread calls it."""
         self.needs_spark = assignment.needs_spark
         self.is_beside = is_feeder(assignment.claim.queue)
         """Whether it takes no slot: it mostly waits, for what runs in slots."""
@@ -179,6 +186,11 @@ class Run:
         return self.assignment.work.timeout_s if isinstance(self.assignment.work, Work) else None
 
     @property
+    def is_along(self) -> bool:
+        """Whether another one's thread calls the function for it."""
+        return self.together[0] is not self
+
+    @property
     def job(self) -> str:
         """What the engine knows it by."""
         return self.context.name if self.batch is None else self.batch.name
@@ -193,6 +205,13 @@ class Run:
     def attempt_said(self) -> str:
         """Which attempt this is, in a line of the log."""
         return self.context.attempt_said(self.claim.is_first)
+
+    @property
+    def started_said(self) -> str:
+        """That it starts, in a line of the log."""
+        alone = ", alone: it ran when Spark's JVM died" if self.deaths else ""
+        along = f", and {len(self.together) - 1} more with it" if len(self.together) > 1 else ""
+        return f"task {self.said} started, {self.attempt_said}, token {self.claim.token}{alone}{along}"
 
     @property
     def is_lost(self) -> bool:
@@ -227,8 +246,9 @@ class Run:
         work = self.assignment.work
         if isinstance(work, Work):
             if work.timeout_s is not None:
-                self.limit_at = steady_s() + work.timeout_s
-                self._on_limit(self.key, self.limit_at)
+                for run in self.together:
+                    run.limit_at = steady_s() + work.timeout_s
+                    self._on_limit(run.key, run.limit_at)
             if work.traits.is_async:
                 self._course = self._loop.start(lambda: self._await(work))
                 return
@@ -247,6 +267,10 @@ class Run:
             self.batch.stop()
         if self._course is not None:
             self._course.stop()
+        self.interrupt_thread()
+
+    def interrupt_thread(self) -> None:
+        """Its own one, if it has one."""
         with self._lock:  # a thread that has ended lends its number to another one
             thread = None if self._thread is None else self._thread.ident
             if thread is not None and self._may_be_interrupted:
@@ -260,38 +284,53 @@ class Run:
             return self.batch.join(timeout_s)
         if self._course is not None:
             return self._course.join(timeout_s)
+        return self.join_thread(timeout_s)
+
+    def join_thread(self, timeout_s: float) -> bool:
+        """Wait for the end of its own one; whether it came."""
         if self._thread is not None:
             self._thread.join(timeout_s)
         return self._thread is None or not self._thread.is_alive()
 
     def _main(self) -> None:
-        ending: Ending | None = None
+        ended: Sequence[tuple[Run, Ending]] | None = None
         for _ in range(2):  # the second time, the order to stop has arrived and will not come again
             try:
-                if ending is None:
-                    ending = self.ending()
+                if ended is None:
+                    ended = self.endings()
                 with self._lock:
                     self._may_be_interrupted = False
-                self._on_end(self, ending)
+                for run, ending in ended:
+                    self._on_end(run, ending)
                 return
             except ClaimLost:
-                ending = ending or Stopped()
+                ended = ended or [(run, Stopped()) for run in self.together]
 
     def ending(self) -> Ending:
         """Call the function here, and say how it ended."""
-        if self.flow is None:
-            return self._ending()
-        early = self.flow.begin([self])
-        return early[self.key] if early else self.flow.end([(self, self._ending())])[0][1]
+        return next(ending for run, ending in self.endings() if run is self)
 
-    def _ending(self) -> Ending:
-        work = self.assignment.work
+    def endings(self) -> Sequence[tuple[Run, Ending]]:
+        """Call the function here, and say how those ended that the call is for."""
+        if self.flow is None:
+            return [(self, self._endings(self.assignment.work)[0])]
+        early = self.flow.begin(self.together)
+        going = [run for run in self.together if run.key not in early]
+        work = joined([run.assignment.work for run in going]) if going else self.assignment.work
+        endings = self._endings(work, len(going)) if going else ()
+        ended = list(zip(going, endings, strict=True))
+        if len(going) > 1:
+            ended = [(run, stopped_for(run, ending)) for run, ending in ended]
+        return [*self.flow.end(ended), *((run, early[run.key]) for run in self.together if run.key in early)]
+
+    def _endings(self, work: Work | Refused, count: int = 1) -> Sequence[Ending]:
+        """How a call ended that is for so many."""
         if isinstance(work, Work):
             work = work.made()
         if isinstance(work, Refused):
-            return refused(work)
+            return [refused(work)] * count
         if work.traits.needs_spark and (missing := self._engine.missing) is not None:
-            return failed(missing)
+            return [failed(missing)] * count
         body = _body(work)
         try:
             if work.traits.needs_spark:
@@ -299,13 +338,23 @@ class Run:
             else:
                 value = body(None, self.context, *work.call.args, **work.call.kwargs)
                 self.context.join()
-            value = self.context.outputs.sealed(value)
+            return self._ended_with(self.context.outputs.sealed(value), count)
         except ClaimLost:
-            return Stopped()
+            return [Stopped()] * count
         except BaseException as error:  # also SystemExit: a task does not end the worker
             is_alive = not work.traits.needs_spark or self._engine.is_alive()
-            return ended_by(error, work.traits, is_engine_alive=is_alive)
-        return ended_with(value)
+            return [ended_by(error, work.traits, is_engine_alive=is_alive)] * count
+
+    def _ended_with(self, value: Any, count: int = 1) -> Sequence[Ending]:
+        """Each of those that the call was for, by what it returned."""
+        if self.flow is None or not self.flow.takes_lists(self):
+            return [ended_with(value)]
+        written = value.outputs if isinstance(value, Carrying) else ()
+        try:
+            values = shared(value.value if isinstance(value, Carrying) else value, count)
+            return [ended_with(Carrying(each, written) if written else each) for each in values]
+        except Refused as problem:
+            return [refused(problem)] * count
 
     async def _await(self, work: Work) -> None:
         if self.flow is None:
@@ -331,7 +380,7 @@ class Run:
                 await asyncio.to_thread(self.context.join)
             if self.context.outputs.every:
                 value = await asyncio.to_thread(self.context.outputs.sealed, value)
-            return ended_with(value)
+            return self._ended_with(value)[0]
         except (asyncio.CancelledError, ClaimLost) as error:
             return Stopped() if self.fate is not None else ended_by(error, work.traits)
         except BaseException as error:

@@ -20,6 +20,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from skuld_py.client.attending import WorkerSeats, WorkerStatus
 from skuld_py.client.client import Client
@@ -30,8 +31,17 @@ from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
 
 PAUSE_S = 1.0
 
-Queues = Mapping[str, tuple[int, int]]
-"""Of each queue how many tasks may be held at once, and the fence by which they are claimed."""
+
+class Place(NamedTuple):
+    """Of a queue: how many tasks may run at once, the fence by which they are claimed, and how many of them a slot
+    takes together."""
+
+    cap: int
+    fence: int
+    size: int = 1
+
+
+Queues = Mapping[str, Place]
 SizeOf = Callable[[str, str], int]
 """How many segments of a step a slot takes together."""
 
@@ -48,15 +58,17 @@ def queues_of(seats: Iterable[Seat], size_of: SizeOf = _one) -> Queues:
     """Where to claim for these seats."""
     caps: Counter[str] = Counter()
     fences: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for seat in seats:
         step = queue_of(seat.workflow, seat.step)
-        caps[step] += seat.count * size_of(seat.workflow, seat.step)
+        sizes[step] = size_of(seat.workflow, seat.step)
+        caps[step] += seat.count * sizes[step]
         fences[step] = seat.fence
         if (own := OWN_QUEUES.get(seat.kind)) is not None:
             beside = queue_of(seat.workflow, own)
             caps[beside] += seat.count
             fences[beside] = seat.fence
-    return {queue: (cap, fences[queue]) for queue, cap in caps.items()}
+    return {queue: Place(cap, fences[queue], sizes.get(queue, 1)) for queue, cap in caps.items()}
 
 
 def reporter(client: Client, worker: WorkerStatus, look: Callable[[], WorkerStatus],

@@ -59,13 +59,14 @@ class _Queue:
     is_asked: bool = False
     looked_at: int = 0
     cap: int | None = None
+    ahead: int = 0
     held: int = 0
     """Of one with a cap: what it gave that has not ended."""
 
     @property
     def room(self) -> int:
         """How many more it may give."""
-        return COUNT_MAX if self.cap is None else min(COUNT_MAX, self.cap - self.held)
+        return COUNT_MAX if self.cap is None else min(COUNT_MAX, self.cap + self.ahead - self.held)
 
 
 class Shares:
@@ -83,12 +84,18 @@ class Shares:
         holds to the end."""
         for name, queue in [*self._queues.items()]:
             if queue.cap is not None and name not in caps:
-                queue.cap = 0
+                queue.cap = queue.ahead = 0
                 self._forget(name)
         for name, cap in caps.items():
             queue = self._queues.setdefault(name, _Queue(cap, served=self._now, cap=cap))
             if queue.cap is not None:
                 queue.weight = queue.cap = cap
+                queue.ahead = 0
+
+    def ahead(self, name: str, count: int) -> None:
+        """A queue with a cap may hold so many beyond it."""
+        if name in self._queues and self._queues[name].cap:
+            self._queues[name].ahead = count
 
     def has(self, name: str) -> bool:
         """Whether a queue is to be asked, now or later."""

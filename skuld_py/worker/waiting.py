@@ -36,13 +36,15 @@ class Waiting:
         taken, self.runs = self.runs, []
         return taken
 
-    def take_late(self, patience_s: Callable[[Run], float], *, has_spark: bool) -> list[Run]:
+    def take_late(self, patience_s: Callable[[Run], float], is_held_up: Callable[[Run], bool] | None = None, *,
+                  has_spark: bool) -> list[Run]:
         """Those that were claimed ahead and have waited for longer than was thought; they do so no more.
-        ``patience_s``: how much longer than others one may wait."""
+        ``patience_s``: how much longer than others one may wait. ``is_held_up``: only those of
+        which this is so."""
         before_s = time.monotonic() - PATIENCE_S
         return self.take({run.key for run in self.runs
                           if run.received_s + patience_s(run) < before_s and run.deaths == 0
-                          and (has_spark or not run.needs_spark)})
+                          and (has_spark or not run.needs_spark) and (is_held_up is None or is_held_up(run))})
 
     def know(self, keys: Collection[Key], tasks: Mapping[bytes, Task]) -> None:
         """What the tasks of these claims went through before; of one that is left out, nothing is known."""

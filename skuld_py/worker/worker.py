@@ -54,7 +54,8 @@ from skuld_py.worker.refusals import note_refusal
 from skuld_py.worker.renewer import STALL_S, Renewer
 from skuld_py.worker.run import Engine, Lot, Run
 from skuld_py.worker.scribe import Scribe
-from skuld_py.worker.seats import reporter
+from skuld_py.worker.seated import Seated
+from skuld_py.worker.seats import Queues, reporter
 from skuld_py.worker.shares import tags_of, weights_of
 from skuld_py.worker.signals import signals_heard
 from skuld_py.worker.vitals import overran
@@ -82,28 +83,24 @@ class Worker:
             raise Refused("bad_slots", f"slots: {slots}; a worker has at least one")
         weights = {} if takes_seats and not queues else weights_of(queues)
         claiming, writing, attending, self._reading = (Client(nodes, holder=holder) for _ in range(4))
-        self._engine = engine
-        self._slots = slots
-        self._grace_s = grace_s
-        self._report = report
+        self._slots, self._grace_s = slots, grace_s
+        self._engine, self._report = engine, report
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._running: dict[Key, Run] = {}
         self._writing: dict[Key, Run] = {}
-        self._waiting = Waiting()
-        self._loop = EventLoop()
-        self._ahead = Ahead(slots)
+        self.counts, self._waiting = Counts(), Waiting()
+        self._loop, self._ahead = EventLoop(), Ahead(slots)
         self._desk = Desk(engine, lease_s, partial(self._post, self._on_outcome))
         self._claimed_ahead, self._signals, self._beside, self._has_room, self._is_claiming = 0, 0, 0, False, True
         self._stop_at: float | None = None
-        self.counts = Counts()
         self._failure: str | None = None
         self._spark = ""
         self._claimer = Claimer(claiming, weights, lease_s, slots,
                                 on_claims=partial(self._post, self._on_claims),
                                 on_known=partial(self._post, self._on_known),
-                                on_error=partial(self._post, self._on_claim_error),
+                                on_error=partial(self._post, note_refusal, self.counts),
                                 on_end=partial(self._post, self._on_claimer_end))
-        self._flow = flow_of(self._reading)
+        self._seated, self._flow = Seated(self._claimer.ahead), flow_of(self._reading)
         self._scribe = Scribe(writing, self._flow.written(partial(self._post, self._on_done)))
         self._publisher = Publisher(self._reading)
         self._renewer = Renewer(list(nodes), lease_s, renewer_log, stall_s=stall_s,
@@ -114,8 +111,8 @@ class Worker:
                             on_trouble=lambda what: self._post(self._on_engine_death, what,
                                                                self._ignition.generation))
         self._profile = profile(self._reading.holder, slots, weights, tags_of(tags), takes_seats=takes_seats)
-        self._attendance = reporter(attending, self._profile, self._status, self._claimer.seat,
-                                    self._flow.size_of, lease_s)
+        self._attendance = reporter(attending, self._profile, self._status,
+                                    partial(self._post, self._on_seats), self._flow.size_of, lease_s)
         self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
                                   partial(self._post, self._on_engine_failure))
 
@@ -232,8 +229,7 @@ class Worker:
         runs = [self._run_of(assignment) for assignment in made]
         if self._stop_at is None:
             self._waiting.add(runs)
-            if beside := sum(run.is_beside for run in runs):
-                self._give_room(beside)
+            self._give_room(sum(run.is_beside for run in runs))
         else:
             self._write_releases(runs, "the worker stops")
         self._has_room = True
@@ -253,16 +249,16 @@ class Worker:
     def _admit(self) -> None:
         """Start what may run now, in the order in which it came; and claim more, unless a task is to run alone."""
         of_spark = [run for run in self._waiting.runs if run.needs_spark]
-        deaths = [run.deaths or 0 for run in self._running.values() if run.needs_spark]
-        ready = self._ready(of_spark, deaths)
+        ready = self._ready(of_spark, [run.deaths or 0 for run in self._running.values() if run.needs_spark])
         starting = [run for run in self._waiting.runs if not run.needs_spark or run.key in ready]
-        beside = [[run] for run in starting if run.is_beside]
-        in_slots = [run for run in starting if not run.is_beside]
-        for runs in (*beside, *self._desk.lots(in_slots, self._slots - self._taken)):
-            self._waiting.take({run.key for run in runs})
+        free = self._slots - self._taken
+        lots, others = self._seated.admitted((run for run in starting if not run.is_beside), free)
+        lots += self._desk.lots(others, free - len(lots)) + [[run] for run in starting if run.is_beside]
+        self._waiting.take({run.key for runs in lots for run in runs})
+        for runs in lots:
             self._start(runs)
-        is_starting = not self._ignition.is_ready
-        self._ahead.note_starting(sum(run.needs_spark for run in self._waiting.runs) if is_starting else 0)
+        self._ahead.note_starting(0 if self._ignition.is_ready else sum(
+            run.needs_spark for run in self._waiting.runs))
         self._give_room(0)
         deaths = [run.deaths or 0 for run in self._running.values() if run.needs_spark]
         if (self._ignition.is_replacing or len(self._writing) > WRITING_MAX
@@ -285,7 +281,7 @@ class Worker:
     @property
     def _taken(self) -> int:
         """Slots that are taken; those that run ``_beside`` take none."""
-        return len(self._running) - self._desk.beyond - self._beside
+        return len(self._running) - self._desk.beyond - self._seated.beyond - self._beside
 
     def _start(self, runs: list[Run]) -> None:
         """Start a run, or several as a batch."""
@@ -297,22 +293,33 @@ class Worker:
             self._desk.begin(runs)
             return
         self._beside += run.is_beside
+        self._seated.begin(runs)
         self._scribe.begin(run)
         if run.needs_spark:
             self._heart.watch(run)
-        alone = ", alone: it ran when Spark's JVM died" if run.deaths else ""
-        self._report(f"task {run.said} started, {run.attempt_said}, token {run.claim.token}{alone}")
+        self._report(run.started_said)
         run.start()
 
     def _give_back_what_waits_too_long(self) -> None:
-        """All slots are taken for longer than was thought: what was claimed ahead may be done elsewhere."""
-        if self._taken < self._slots or not self._waiting.runs:
-            return
-        if late := self._waiting.take_late(self._desk.patience_s, has_spark=self._ignition.is_ready):
+        """Slots are taken for longer than was thought: what was claimed ahead may be done elsewhere."""
+        is_held_up = self._seated.is_held_up if self._taken < self._slots else None
+        if late := self._waiting.take_late(self._desk.patience_s, is_held_up, has_spark=self._ignition.is_ready):
             self._ahead.forget()
-            self._claimer.ended([run.key for run in late])
-            self._give_room(len(late))
-            self._write_releases(late, "it was claimed ahead, and the tasks before it take long")
+            self._seated.forget(late)
+            self._hand_back(late, "it was claimed ahead, and the tasks before it take long")
+
+    def _on_seats(self, queues: Queues) -> None:
+        """Give back what was claimed ahead for seats that are gone."""
+        gone = self._seated.take(queues, self._waiting.runs)
+        self._claimer.seat(queues)
+        self._hand_back(self._waiting.take({run.key for run in gone}), "its seat is another worker's now")
+        self._has_room = True
+
+    def _hand_back(self, runs: Sequence[Run], reason: str) -> None:
+        """Claims that waited."""
+        self._claimer.ended([run.key for run in runs])
+        self._give_room(sum(not run.is_beside for run in runs))
+        self._write_releases(runs, reason)
 
     def _give_room(self, ended: int) -> None:
         """So many tasks are out of the way; and perhaps it is known better how many to claim ahead."""
@@ -320,16 +327,12 @@ class Worker:
         self._claimer.give(ended + ahead - self._claimed_ahead)
         self._claimed_ahead = ahead
 
-    def _on_claim_error(self, error: SkuldError) -> None:
-        note_refusal(self.counts, error)
-
     def _on_claimer_end(self) -> None:
         self._is_claiming = False
 
     def _on_extended(self, key: Key, deadline: float) -> None:
-        for runs in (self._running, self._writing):
-            if key in runs:
-                runs[key].context.extend(deadline)
+        if run := self._running.get(key) or self._writing.get(key):
+            run.context.extend(deadline)
         self._waiting.extend(key, deadline)
 
     def _on_cancelled(self, key: Key) -> None:
@@ -353,7 +356,7 @@ class Worker:
         self.counts.lost += 1
         self._scribe.forget(run)
         self._renewer.drop([run.key])
-        if run.batch is None:
+        if run.kind is None:
             self._report(f"task {run.said} lost after {run.age_s:.1f} s: {reason}; cancelling")
         self._halt(run)
 
@@ -374,7 +377,9 @@ class Worker:
             return
         self.counts.running = len(self._running)
         self.counts.seconds += run.age_s
-        self._ahead.note(run.age_s)
+        if not run.is_beside:
+            self._ahead.note(run.age_s)
+        self._seated.end(run)
         self._heart.forget(run)
         self._settle(run, ending)
         self._claimer.ended([run.key])
@@ -389,6 +394,7 @@ class Worker:
             left = self._desk.take(batch, outcome, self._running, self._settle)
         self._waiting.add(left)
         self._ahead.note_batch(self._desk.learn(batch, outcome))
+        self._seated.end_batch(batch.kind.queue)
         self.counts.running = len(self._running)
         self.counts.seconds += outcome.wall_s
         self._claimer.ended([run.key for run, _ in outcome.ended if run.key not in self._running])
@@ -418,7 +424,7 @@ class Worker:
             return
         if not isinstance(ending, Failed):
             ending = failed("the function raised ClaimLost although its claim is not lost")
-        if run.batch is None:
+        if run.kind is None:
             final = " for good" if ending.is_final else ""
             words = ending.words[:WORDS_CHARS_MAX]
             self._report(f"task {run.said} failed{final} after {run.age_s:.1f} s: {words}")
@@ -451,7 +457,8 @@ class Worker:
                                                 is_over=True))
         elif run.key in self._running:
             _log.warning("task %s does not end; it is left behind", run.claim.id)
-            self._on_end(run, failed("the function did not obey the order to stop"))
+            for each in run.together:
+                self._on_end(each, failed("the function did not obey the order to stop"))
 
     # -- the engine ----------------------------------------------------------------------------
 

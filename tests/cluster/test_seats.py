@@ -129,7 +129,7 @@ def test_a_workflow_that_can_only_be_seated_by_tags_says_which_it_lacks(log: Log
 
     assert log.counts() == {"w": []}
     assert {seats.starved["w"] for seats in log.seats().values()} == {
-        "step out needs 1 slots with the tags gpu; there are 0"}
+        "step out needs 1 slot with the tags gpu; there are 0"}
     log.slots(LIVES[1], 2, "gpu")
     assert log.counts()["w"] == [12, 2] and log.settle("b:1").starved == {}
 

@@ -7,6 +7,7 @@ from mutants.mutant import Mutant, mutant
 KEYS = "tests/runtime/test_keys.py::"
 CLEARANCE = "tests/runtime/test_clearance.py::"
 ROSTER = "tests/model/test_roster.py::"
+FOLLOWING = "tests/runtime/zookeeper/test_roster_following.py::"
 FILES = "tests/keys/test_files.py::"
 LOOPBACK = "tests/keys/test_loopback.py::"
 LOOP = "tests/runtime/test_loop.py::"
@@ -171,4 +172,13 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by("tests/runtime/test_transport.py::test_hosts_that_are_not_loopback_are_refused", "open-without-keys",
              "a node without keys listens to other machines", "addresses.listening",
              "    if not is_keyed and not found.is_loopback:\n", "    if False:\n"),
+    _seen_by(FOLLOWING + "test_each_new_roster_is_put_in_at_once", "roster-news-unheard",
+             "a scheduler lets a revoked key in until its next look", "rosters.follow_roster",
+             "watch=lambda event: news.set()", "watch=lambda event: None"),
+    _seen_by(FOLLOWING + "test_it_is_looked_at_without_news_for_a_watch_may_be_lost", "roster-watch-trusted",
+             "a roster is never looked at again where a watch was lost", "rosters.follow_roster",
+             "news.wait(LOOK_S)", "news.wait()"),
+    _seen_by(FOLLOWING + "test_each_new_roster_is_put_in_at_once", "roster-news-overheard",
+             "what changes while a roster is put in is not seen", "rosters.follow_roster",
+             "            news.wait(LOOK_S)\n", "            news.clear()\n            news.wait(LOOK_S)\n"),
 )

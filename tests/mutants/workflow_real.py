@@ -28,7 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(WORKER, "feeder-in-a-slot", "a worker of one slot feeds, and works on nothing", "run.Run.__init__",
              "self.is_beside = is_feeder(assignment.claim.queue)", "self.is_beside = False"),
     _seen_by(WORKER, "feeder-brings-no-permit", "a worker that feeds claims for one slot less",
-             "Worker._on_claims", "self._give_room(beside)", "pass"),
+             "Worker._on_claims", "self._give_room(sum(run.is_beside for run in runs))", "pass"),
     _seen_by(WORKER, "feeder-leaves-a-permit", "a worker that has fed claims for one slot more", "Worker._on_end",
              "self._give_room(not run.is_beside)", "self._give_room(1)"),
     _seen_by(SIZES, "batch-of-an-entry-is-ignored", "a slot takes one segment of a step that has batches",

@@ -6,6 +6,7 @@ from mutants.mutant import Mutant, mutant
 
 FLOW = "tests/worker/test_flow.py::test_"
 SEALING = "tests/worker/test_sealing.py::test_"
+TROUBLES = "tests/cli/test_workflow_troubles.py::test_"
 OVERLAP = "tests/worker/test_flow_worker.py::test_while_one_batch_emits_the_next_ones_run_and_are_written"
 
 
@@ -91,4 +92,25 @@ MUTANTS: tuple[Mutant, ...] = (
     _run("lists-in-pieces", "an input's list is gathered as many values", "gathering._read",
          "if function_of(found.payload) == KEEP:", "if False:",
          SEALING + "an_outputs_values_are_written_once_as_one_dataset"),
+    _run("seals-look-often", "a seal whose values are gathered for an hour has thousands of claims on record",
+         "sealing.look_s", "LOOK_MORE ** min(looks, 100)", "1",
+         SEALING + "a_seal_that_waits_for_long_looks_seldom"),
+    mutant("troubles-unsaid", "status is silent where a source breaks again and again",
+           "cli.workflow_status.troubles_of", "if task.error is not None and not task.is_completed:", "if False:",
+           "X3", TROUBLES + "of_an_input_whose_source_breaks_the_newest_error_is_said_in_a_line", seeds=0),
+    mutant("troubles-sealing-unsaid", "status is silent where an output cannot be sealed",
+           "cli.workflow_status.seals_of", "if not found.is_sealing:", "if True:", "X3",
+           TROUBLES + "what_cannot_be_sealed_is_said_once_outputs_are_sealed", seeds=0),
+    _run("dead-and-untold", "a dead segment's workflow goes on until its root is looked after", "flow.Flow._hint",
+         "        if told:\n", "        if False:\n", FLOW + "the_feeder_is_told_at_once_of_what_may_be_dead"),
+    _run("told-of-each-failure", "each first failure is looked after by the feeder", "flow.Flow._hint",
+         "what == FAILED and run.claim.is_first and step.entry.attempts > 1", "False",
+         FLOW + "the_feeder_is_told_at_once_of_what_may_be_dead"),
+    mutant("starving-of-others", "status says of a workflow why another one waits",
+           "cli.workflow_status.starved_in",
+           "if row.workflow == found.id), \"\")", "), \"\")", "X4",
+           TROUBLES + "of_a_workflow_that_no_slot_works_on_the_cluster_says_why", seeds=0),
+    _run("gathered-undone", "what a dead segment did not return is gathered, too", "gathering._read",
+         "        if not found.is_completed:\n            continue\n", "",
+         SEALING + "what_a_segment_did_not_come_to_is_not_gathered"),
 )

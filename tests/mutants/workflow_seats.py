@@ -8,6 +8,8 @@ PURE = "tests/workflow/test_seating.py::"
 DECIDED = "tests/cluster/test_seats.py::"
 NODE = "tests/node/test_seats.py::"
 SHARES = "tests/worker/test_shares.py::"
+LISTS = "tests/worker/test_lists.py::"
+SEATED = "tests/worker/test_seated.py::"
 WORKER = "tests/worker/test_seats.py::"
 STALE = PURE + "test_a_fence_is_stale_only_to_who_is_ahead_and_has_other_seats"
 ALIKE = DECIDED + "test_who_plays_each_entry_and_who_jumps_has_the_same_seats"
@@ -94,7 +96,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "ClaimOperation._refuse_seat", "        self.has_news = True\n", "", "X1",
            NODE + "test_what_a_claim_was_woken_for_whose_seats_are_gone_goes_to_the_next", seeds=0),
     mutant("cap-is-passed", "a worker holds more of a step than its seats", "_Queue.room",
-           "min(COUNT_MAX, self.cap - self.held)", "COUNT_MAX", "X1", CAPPED, seeds=0),
+           "min(COUNT_MAX, self.cap + self.ahead - self.held)", "COUNT_MAX", "X1", CAPPED, seeds=0),
     mutant("cap-is-never-free", "what has ended counts as held for ever", "Shares.ended",
            "            self._queues[name].held -= 1\n", "", "X1", CAPPED, seeds=0),
     mutant("full-seats-block", "a queue that is at its cap keeps the others waiting", "Shares._wish_for",
@@ -110,4 +112,34 @@ MUTANTS: tuple[Mutant, ...] = (
            "clearance._queues_of", "            if row.takes_seats:\n", "            if False:\n", "X1",
            "tests/runtime/test_clearance.py::test_seats_are_for_keys_that_may_claim_in_all_queues_of_workflows",
            seeds=0),
+    mutant("seats-run-what-is-claimed", "what is claimed ahead runs at once", "worker.seated.Seated.admitted",
+           "[: max(0, self._room(queue))]", "", "X5",
+           SEATED + "test_no_more_of_a_step_run_than_its_seat_has_slots", seeds=0),
+    mutant("seats-nothing-ahead", "each segment waits for an answer of the cluster", "worker.seated.Seated.end",
+           "self._tell(queue, self._aheads[queue].count)", "self._tell(queue, 0)", "X5",
+           SEATED + "test_tiny_segments_are_claimed_ahead_by_their_own_time_and_long_ones_are_not", seeds=0),
+    mutant("seats-keep-what-waits", "what was claimed ahead for a seat that is gone runs all the same",
+           "worker.seated.Seated.take", "if run.claim.queue in gone]", "if False]", "X4",
+           SEATED + "test_what_waits_for_a_seat_that_is_gone_is_given_back", seeds=0),
+    mutant("seats-ahead-for-ever", "what may be claimed ahead outlives the seat", "worker.shares.Shares.cap",
+           "cap = cap\n                queue.ahead = 0\n", "cap = cap\n", "X4",
+           SHARES + "test_what_may_be_claimed_ahead_goes_beyond_the_cap_until_the_seats_change", seeds=0),
+    mutant("lists-take-slots", "each segment of a list takes a slot", "worker.seated.Seated.begin",
+           "self.beyond += len(runs) - 1", "pass", "X5",
+           SEATED + "test_a_list_takes_one_slot_of_the_worker_and_of_the_seat", seeds=0),
+    mutant("lists-of-any-size", "a function gets more at once than its entry says", "worker.lists.lists_of",
+           "len(lists[-1]) < size and ", "", "X5",
+           LISTS + "test_at_most_so_many_are_together_and_one_that_was_tried_before_is_alone", seeds=0),
+    mutant("lists-fail-together-again", "one segment that breaks its list breaks the next one, too",
+           "worker.lists.may_join", "run.claim.is_first", "True", "X5",
+           LISTS + "test_at_most_so_many_are_together_and_one_that_was_tried_before_is_alone", seeds=0),
+    mutant("lists-with-a-context", "what one claim wrote is lost with it for the others", "worker.lists.may_join",
+           "not work.traits.injection.has(CONTEXT)", "True", "X5",
+           LISTS + "test_who_takes_the_context_gets_lists_of_one", seeds=0),
+    mutant("lists-answered-anyhow", "what a list's function returned is dealt to some of its segments",
+           "worker.lists.shared", " or len(value) != count", "", "X5",
+           LISTS + "test_what_is_no_answer_for_each_fails_for_good", seeds=0),
+    mutant("lists-fail-for-one", "an attempt of all is over where one claim was lost", "worker.lists.stopped_for",
+           "isinstance(ending, Stopped) and run.fate is None", "False", "X5",
+           LISTS + "test_a_call_that_is_stopped_for_one_is_tried_again_for_the_others", seeds=0),
 )

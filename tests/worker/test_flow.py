@@ -203,6 +203,25 @@ def test_what_a_lease_was_over_before_is_left_to_the_feeder() -> None:
     assert len(acks.unsure) == 1
 
 
+@pytest.mark.parametrize(("what", "is_first", "is_told"), [
+    ("died", True, True), ("failed", True, False), ("failed", False, True), ("snoozed", False, False),
+    ("released", False, False)])
+def test_the_feeder_is_told_at_once_of_what_may_be_dead(what: str, is_first: bool, is_told: bool) -> None:
+    at = home()
+    root, = at.draw(3)
+    at.work("numbers")
+    assert len(at.acks()) == 1
+    if not is_first:
+        at.client.fail(*at.client.claim(at.queue("split")), "broken")
+        at.client.advance(60)
+    run, = at.claimed("split")
+    run.flow.begin([run])
+
+    at.flow.written(lambda runs, what: None)([run], what)
+    at.flow.settle()
+    assert [acks.unsure for acks in at.acks()] == [((root, run.claim.id),)] * is_told
+
+
 def test_what_a_leaf_returns_is_its_result_as_that_of_any_task() -> None:
     at = home(TO_EVEN)
     at.draw(4)

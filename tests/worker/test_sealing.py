@@ -9,7 +9,7 @@ import skuld_py
 from skuld_py.errors import Uncertain
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.endings import Failed, Returned
-from skuld_py.worker.workflows.sealing import seal_call
+from skuld_py.worker.workflows.sealing import LOOK_S_MAX, look_s, seal_call
 from skuld_py.workflow.segments import seal_id
 from worker.flows import Home
 
@@ -132,3 +132,20 @@ def test_a_seal_outside_of_a_workflow_is_refused() -> None:
     client.enqueue("own", seal_call("sums", "kept"))
     ran, = client.run_until_empty("own", raises=False)
     assert ran.is_final and "do not enqueue it by hand" in str(ran.error)
+
+
+def test_a_seal_that_waits_for_long_looks_seldom() -> None:
+    waits = [look_s(number) for number in range(400)]
+    assert waits[0] < 1.0 and waits == sorted(waits) and waits[-1] == LOOK_S_MAX
+    assert sum(waits[:50]) > 300.0, "each look is a claim on the task's record"
+
+
+def test_what_a_segment_did_not_come_to_is_not_gathered(tmp_path: Path) -> None:
+    at = home(tmp_path)
+    at.draw(9)
+    at.work("numbers")
+    claims = at.client.claim(at.queue("kept"))
+    at.client.fail_many(claims, [b"broken"], final=True)
+    sealed(at, "kept")
+    until_over(at)
+    assert sorted(rows(tmp_path / "kept")) == ["0", "1", "2", "[7, 8]"]

@@ -27,7 +27,7 @@ from skuld_py.runtime.zookeeper.log_following import command
 from skuld_py.worker import claimer as claimer_module
 from skuld_py.worker.attendance import LEASE_S
 from skuld_py.worker.claimer import Claimer
-from skuld_py.worker.seats import SeatKeeper, SizeOf, queues_of
+from skuld_py.worker.seats import Place, SeatKeeper, SizeOf, queues_of
 from skuld_py.worker.worker import Worker
 from skuld_py.worker.workflows.children import Calls, packed
 from skuld_py.workflow.definition.definition import Definition
@@ -44,8 +44,9 @@ def test_a_seat_is_a_queue_with_a_cap_and_a_fence() -> None:
                        Seat("w", "out", OUTPUT, 2, 7), Seat("x", "f", FUNCTION, 1, 9)],
                       lambda workflow, step: 10 if (workflow, step) == ("w", "f") else 1)
 
-    assert found == {"wf.w.feed": (3, 7), "wf.w.in": (1, 7), "wf.w.in2": (2, 7), "wf.w.f": (30, 7),
-                     "wf.w.out": (2, 7), "wf.w.seal": (2, 7), "wf.x.f": (1, 9)}
+    assert found == {"wf.w.feed": Place(3, 7), "wf.w.in": Place(1, 7), "wf.w.in2": Place(2, 7),
+                     "wf.w.f": Place(30, 7, 10), "wf.w.out": Place(2, 7), "wf.w.seal": Place(2, 7),
+                     "wf.x.f": Place(1, 9)}
 
 
 class Keeping:
@@ -98,7 +99,7 @@ def test_what_is_told_is_passed_on_once_and_named_in_the_next_report() -> None:
     first, second = WorkerSeats((Seat("w", "f", FUNCTION, 1, 7),), 5), WorkerSeats()
     client = Keeping(first, first, second)
 
-    assert client.run() == [{"wf.w.f": (1, 7)}, {}]
+    assert client.run() == [{"wf.w.f": Place(1, 7)}, {}]
     assert client.asked == [0, 5, 5, 0]
 
 
@@ -106,7 +107,7 @@ def test_seats_stay_while_no_node_can_be_asked(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("skuld_py.worker.seats.PAUSE_S", 0.01)
     client = Keeping(WorkerSeats((Seat("w", "f", FUNCTION, 1, 7),), 5), Uncertain("uncertain", "no answer"))
 
-    assert client.run() == [{"wf.w.f": (1, 7)}]
+    assert client.run() == [{"wf.w.f": Place(1, 7)}]
     assert client.asked == [0, 5, 5]
 
 
@@ -127,7 +128,7 @@ def test_how_many_a_slot_takes_is_asked_again_where_that_cannot_be_known_yet(
     told = WorkerSeats((Seat("w", "f", FUNCTION, 2, 7),), 5)
     client = Keeping(told, told, size_of=size_of)
 
-    assert client.run() == [{"wf.w.f": (40, 7)}]
+    assert client.run() == [{"wf.w.f": Place(40, 7, 20)}]
     assert client.asked == [0, 0, 5]
 
 

@@ -158,6 +158,23 @@ def test_a_queue_with_a_cap_is_never_held_above_it() -> None:
     assert wish is not None and wish.count == 1 and shares.take("wf.w.b") is None
 
 
+def test_what_may_be_claimed_ahead_goes_beyond_the_cap_until_the_seats_change() -> None:
+    shares = Shares({}, 100)
+    shares.cap({"wf.w.a": 2})
+    shares.ahead("wf.w.a", 10)
+    shares.ahead("wf.w.other", 10)  # gone meanwhile
+    wish = shares.take("wf.w.a")
+    assert wish is not None and wish.count == 12
+    shares.answered("wf.w.a", wish, 12)
+
+    shares.cap({"wf.w.a": 2})
+    assert shares.take("wf.w.a") is None, "eleven are to end first"
+    for _ in range(11):
+        shares.ended("wf.w.a")
+    wish = shares.take("wf.w.a")
+    assert wish is not None and wish.count == 1
+
+
 def test_one_that_is_at_its_cap_keeps_no_other_waiting() -> None:
     shares = Shares({"q": 1}, 4)
     shares.cap({"wf.w.a": 1})

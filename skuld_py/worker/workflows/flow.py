@@ -60,6 +60,7 @@ FINAL = ("workflow_ended", "unknown_step", "bad_segment", "bad_call", "bad_plan"
          "emission_too_large", "too_many_emitted", "bad_arguments")
 """What no other attempt would cure."""
 ENDED = ("released", "failed", "snoozed")
+FAILED, DIED = "failed", "died"
 
 T = TypeVar("T")
 OnDone = Callable[[list[Run], str], None]
@@ -139,6 +140,12 @@ class Flow:
     def of(self, claim: Claim) -> Flow | None:
         """What is around the function that this claim is for: nothing, unless its queue is a workflow's."""
         return None if step_of(claim.queue) is None else self
+
+    def takes_lists(self, run: Run) -> bool:
+        """Whether the function of a run's step gets lists of segments: of one that has begun."""
+        named = step_of(run.claim.queue)
+        step = None if named is None else self._steps.get(named)
+        return step is not None and bool(step.entry.batch) and bool(step.entry.function)
 
     def settle(self, timeout_s: float = PATIENCE_S) -> bool:
         """Wait until what was written is enqueued; whether it is in time."""
@@ -289,7 +296,24 @@ class Flow:
             on_done(runs, what)
             if what == "completed":
                 self._emit(runs)
+            elif what in (FAILED, DIED):
+                self._hint(runs, what)
         return done
+
+    def _hint(self, runs: Sequence[Run], what: str) -> None:
+        """Tell the feeder of segments that may be dead now: it looks at these at once, and at others by time."""
+        told = []
+        for run in runs:
+            named = step_of(run.claim.queue)
+            step = None if named is None or _is_own(run) else self._steps.get(named)
+            if step is None or (what == FAILED and run.claim.is_first and step.entry.attempts > 1):
+                continue
+            with contextlib.suppress(SkuldError):
+                root, source = root_of(run)
+                completed = Completed(run.claim.id, root, source, run.claim.token, 0, Emission())
+                told.append(Written(completed, step.nursery, step.definition.id, is_sure=False))
+        if told:
+            self._emitter.emit(told)
 
     def _emit(self, runs: Sequence[Run]) -> None:
         if written := [self._written(run) for run in runs if run.emitted is not None]:

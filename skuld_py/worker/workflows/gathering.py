@@ -21,6 +21,7 @@ from typing import Any
 
 from skuld_py.calls.payloads import call, function_of
 from skuld_py.calls.results import jsonable
+from skuld_py.model.ids import time_of
 from skuld_py.output.output import Output
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.directives import Dead
@@ -32,7 +33,9 @@ from skuld_py.workflow.definition.names import queue_of
 SEAL, GATHER, GATHER_FRAME = "skuld:seal", "skuld:gather", "skuld:gather_frame"
 PLAIN = ("json", "text")
 """Formats that need no Spark."""
-PAGE = 500
+LISTED, PAGE = 1_000, 500
+MARGIN_S = 600.0
+"""How far clocks may be apart: this task is as old as its workflow's submission, and no segment is older."""
 
 
 def gather_call(workflow: str, step: str, target: Target) -> bytes:
@@ -76,7 +79,8 @@ def _values(context: TaskContext, workflow: str, step: str) -> Iterator[Any]:
         raise Dead(f"{GATHER}: this task is not in a queue of a workflow; do not enqueue it by hand")
     client = context.workflows.cluster.client
     page: list[bytes] = []
-    for found in client.list(queue_of(workflow, step), states=("completed",)):
+    since_s = max(0.0, time_of(context.id) / 1000 - MARGIN_S)
+    for found in client.list(queue_of(workflow, step), since=since_s, page=LISTED):
         page.append(found.id)
         if len(page) == PAGE:
             yield from _read(context, page)
@@ -87,6 +91,8 @@ def _values(context: TaskContext, workflow: str, step: str) -> Iterator[Any]:
 def _read(context: TaskContext, page: list[bytes]) -> Iterator[Any]:
     context.check()
     for found in context.workflows.cluster.client.get_many(page) if page else ():
+        if not found.is_completed:
+            continue
         if function_of(found.payload) == KEEP:
             yield found.result
         elif isinstance(found.result, list):

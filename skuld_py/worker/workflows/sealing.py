@@ -37,7 +37,8 @@ from skuld_py.workflow.definition.entries import Target
 from skuld_py.workflow.definition.names import PLAN, queue_of
 from skuld_py.workflow.segments import child_id
 
-LOOK_S = 0.2
+LOOK_S, LOOK_S_MAX, LOOK_MORE = 0.2, 10.0, 1.3
+"""How often a seal looks whether its values are gathered: ever less often, for each look is a claim on record."""
 PLAN_LEASE_S = 60.0
 
 
@@ -67,7 +68,8 @@ def _gathered(context: TaskContext, workflow: str, step: str, target: Target) ->
     """What the task gave that gathers the leaf's values; ``Snooze`` until it is over."""
     client = context.workflows.cluster.client
     gatherer = child_id(context.id, 0, time_of(context.id), 0)
-    found: list[Task] = client.get_many([gatherer])
+    known: dict[bytes, Task] = {bytes(each.id): each for each in client.get_many([gatherer, context.id])}
+    found = [known[gatherer]] if gatherer in known else []
     if not found:
         client.enqueue_many(context.queue, [gather_call(workflow, step, target)], ids=[gatherer])
     elif found[0].is_completed:
@@ -79,7 +81,13 @@ def _gathered(context: TaskContext, workflow: str, step: str, target: Target) ->
     elif found[0].state in ("dead", "cancelled"):
         raise Dead(f"step {step}: its values could not be gathered, see task {TaskId(gatherer)}; when that is"
                    " mended, retry it, and then this one")
-    raise Snooze(LOOK_S)
+    looks = len(known[bytes(context.id)].claims) if bytes(context.id) in known else 0
+    raise Snooze(look_s(looks))
+
+
+def look_s(looks: int) -> float:
+    """How long to wait after so many looks."""
+    return min(LOOK_S_MAX, LOOK_S * LOOK_MORE ** min(looks, 100))
 
 
 def end_plan(cluster: Any, workflow: str) -> None:

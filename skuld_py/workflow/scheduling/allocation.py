@@ -198,8 +198,9 @@ class _Round:
     def _too_few_able(self, step: Step, room: Room) -> str:
         able = self._able(step)
         others = ", and other steps have theirs of them" if able >= room.least else ""
-        return (f"step {step.name} needs {room.least} slots with the tags {', '.join(sorted(step.tags))}; there"
-                f" are {able}{others}")
+        wanted = f"{room.least} slot{'s' * (room.least != 1)}"
+        return (f"step {step.name} needs {wanted} with the tags {', '.join(sorted(step.tags))}; there are"
+                f" {able}{others}")
 
     def _able(self, step: Step) -> int:
         return sum(count for tags, count in self._kinds.items() if step.tags <= tags)
