@@ -9,6 +9,7 @@ CLEARANCE = "tests/runtime/test_clearance.py::"
 ROSTER = "tests/model/test_roster.py::"
 FILES = "tests/keys/test_files.py::"
 LOOPBACK = "tests/keys/test_loopback.py::"
+ASKERS = "tests/runtime/test_askers.py::"
 LOOP = "tests/runtime/test_loop.py::"
 VERSIONS = "tests/wire/test_versions.py::"
 PROTOCOLS = "tests/client/test_protocols.py::"
@@ -60,9 +61,18 @@ MUTANTS: tuple[Mutant, ...] = (
              "what a key may do is not looked at", "Loop._asked",
              "                if is_keyed:\n", "                if False:\n"),
     _seen_by(LOOP + "test_a_claim_that_waits_is_worth_nothing_once_its_key_may_not_make_it",
-             "waiting-claim-not-cleared", "a revoked key is given tasks while its claim waits", "Loop._cleared",
-             "        if claim is None or not isinstance(message, Claimed) or not message.batches:\n",
-             "        if True:\n"),
+             "waiting-claim-not-cleared", "a revoked key is given tasks while its claim waits", "Askers.cleared",
+             "            if type(answer) is not Failed:\n", "            if False:\n"),
+    _seen_by(ASKERS + "test_a_key_sheds_no_request_by_a_number_that_two_have", "waiting-claim-shed",
+             "a revoked key is given tasks by a claim whose number another request had too", "Askers._check",
+             "            raise Refused(\"denied\", _UNASKED)\n", "            return\n"),
+    _seen_by(ASKERS + "test_a_read_that_waits_shows_nothing_once_its_key_counts_no_more",
+             "waiting-read-not-cleared", "a revoked key is told what comes for a read",
+             "askers.ANSWER_OF",
+             "Await: Awaited, ReadLog: Logged, ", ""),
+    _seen_by(ASKERS + "test_too_many_requests_of_one_number_are_refused", "numbers-without-end",
+             "each of a thousand requests of one number is looked at with all others", "Askers.note",
+             "            if len(asked) >= SAME_MAX:\n", "            if False:\n"),
     _seen_by("tests/node/test_claiming.py::test_claims_that_no_client_was_given_are_released", "withheld-kept",
              "a task that a revoked key claimed waits for the whole lease", "Node._take",
              "                release(self.operations, now_ms, event.answer.batches)\n", "                pass\n"),
