@@ -77,9 +77,14 @@ class Roster:
         return tuple(row for row in self.rows if row.is_node and row.name == name)
 
     def authorised(self, row: KeyRow) -> Roster:
-        """With this row in place of that of the same key, if there is one. ``Refused`` for a revoked key."""
+        """With this row in place of that of the same key, if there is one. ``Refused`` for a revoked key, and for
+        a new client under the name of a node."""
         self.check_revoked(row)
         known = self.by_key.get(row.key)
+        if known is None and not row.is_node and {each.is_node for each in self.rows if each.name == row.name} == {
+                True}:
+            raise Refused("name_taken", f"name: {row.name} is the name of a node; choose another one for a client",
+                          name=row.name)
         if known is not None and known.name != row.name:
             raise Refused("key_taken", f"key {row.key} is that of {known.name}; make another one for {row.name}",
                           name=row.name)

@@ -9,6 +9,7 @@ CLEARANCE = "tests/runtime/test_clearance.py::"
 ROSTER = "tests/model/test_roster.py::"
 FILES = "tests/keys/test_files.py::"
 LOOPBACK = "tests/keys/test_loopback.py::"
+VERBS = "tests/cli/test_keys_verbs.py::"
 ASKERS = "tests/runtime/test_askers.py::"
 LOOP = "tests/runtime/test_loop.py::"
 VERSIONS = "tests/wire/test_versions.py::"
@@ -63,6 +64,15 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(LOOP + "test_a_claim_that_waits_is_worth_nothing_once_its_key_may_not_make_it",
              "waiting-claim-not-cleared", "a revoked key is given tasks while its claim waits", "Askers.cleared",
              "            if type(answer) is not Failed:\n", "            if False:\n"),
+    _seen_by(VERBS + "test_rotating_a_client_s_key_ends_no_key_of_a_node_of_its_name", "rotated-nodes",
+             "the key of a node ends with that of a client of its name", "keys.rotate",
+             " and not each.is_node else", " else"),
+    _seen_by(VERBS + "test_no_new_client_has_the_name_of_a_node", "clients-named-as-nodes",
+             "a client has the name of a node", "Roster.authorised",
+             "if known is None and not row.is_node and", "if None and"),
+    _seen_by(VERBS + "test_the_next_key_ends_when_the_one_before_would_have_ended", "rotated-for-ever",
+             "a key that ends is replaced by one that does not", "keys.rotate",
+             "until_ms=_until_ms(life_s) or known[-1].until_ms)", "until_ms=_until_ms(life_s))"),
     _seen_by(ASKERS + "test_a_key_sheds_no_request_by_a_number_that_two_have", "waiting-claim-shed",
              "a revoked key is given tasks by a claim whose number another request had too", "Askers._check",
              "            raise Refused(\"denied\", _UNASKED)\n", "            return\n"),
