@@ -26,7 +26,9 @@ from skuld_py.model.names import NAME, WIDE_NAME
 from skuld_py.model.roles import Role
 
 ROWS_MAX = 3_000
-"""Keys of a cluster, and as many that were revoked, the newest of them: all fit one znode."""
+"""Keys of a cluster, and as many that were revoked, the newest of them."""
+BYTES_MAX, CLIENTS_BYTES_MAX = 1_000_000, 900_000
+"""A znode has at most 1 MiB; clients leave room for nodes, which could not start without."""
 NODE_ROLE = Role.NODE.value
 ROLES = tuple(role.value for role in Role)
 QUEUES_MAX = 32
@@ -92,7 +94,12 @@ class Roster:
             raise Refused("too_many_keys", f"the cluster knows {ROWS_MAX} keys already; revoke some that"
                           " nobody uses ('skuld keys list' shows them)")
         rows = tuple(row if each.key == row.key else each for each in self.rows)
-        return attrs.evolve(self, rows=rows if known is not None else (*rows, row))
+        made = attrs.evolve(self, rows=rows if known is not None else (*rows, row))
+        size = len(made.encode())
+        if size > (BYTES_MAX if row.is_node else CLIENTS_BYTES_MAX) and size > len(self.encode()):
+            raise Refused("too_many_keys", f"the cluster's list of keys has {size} bytes then, which are too many"
+                          " for ZooKeeper; revoke some that nobody uses, or name fewer queues", bytes=size)
+        return made
 
     def check_revoked(self, row: KeyRow) -> None:
         """``Refused`` if the key of this row is revoked."""

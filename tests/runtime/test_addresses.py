@@ -141,7 +141,7 @@ def test_an_ipv6_address_stands_in_brackets_in_front_of_a_port() -> None:
 @pytest.mark.parametrize("name", ["192.0.2.7:13000", "db7:13000", "[fd00::2]:13000"])
 def test_what_has_a_port_of_its_own_is_no_host(name: str) -> None:
     """The node joined as 192.0.2.7:13000:13000, had copies placed on it, and nobody could reach it."""
-    with pytest.raises(Refused, match="advertise: .* is no host: give a name or an address alone"):
+    with pytest.raises(Refused, match=r"advertise: .* is no host: give a name or an address alone"):
         advertised(name, Listening("0.0.0.0", "0.0.0.0"), is_keyed=True)
 
 
