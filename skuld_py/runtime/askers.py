@@ -28,6 +28,8 @@ from skuld_py.model.messages import (
     Logged,
     Message,
     ReadLog,
+    Report,
+    Reported,
     Survey,
     Surveyed,
 )
@@ -35,7 +37,7 @@ from skuld_py.model.roster import KeyRow
 from skuld_py.runtime.clearance import check_clearance
 
 ANSWER_OF: dict[type[Message], type[Message]] = {
-    Claim: Claimed, Await: Awaited, ReadLog: Logged, Survey: Surveyed, Follow: Followed}
+    Claim: Claimed, Await: Awaited, ReadLog: Logged, Survey: Surveyed, Follow: Followed, Report: Reported}
 """Requests that may wait, and what they are answered with, if not with ``Failed``."""
 _ANSWERS = frozenset((*ANSWER_OF.values(), Failed))
 SAME_MAX = 16

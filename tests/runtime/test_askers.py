@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from skuld_py.errors import Refused
 from skuld_py.model.columns import pack
 from skuld_py.model.messages import (
+    MESSAGES,
+    ROLE_CLIENT,
     Await,
     Awaited,
     Claim,
@@ -19,6 +22,8 @@ from skuld_py.model.messages import (
     Logged,
     Message,
     ReadLog,
+    Report,
+    Reported,
     Survey,
     Surveyed,
 )
@@ -32,7 +37,8 @@ GRANTED = Claimed(7, 0, (ClaimBatch(b"i" * 20, 7, 9, pack([b"secret"])),))
 WAITING: tuple[tuple[Message, Message], ...] = (
     (CLAIM, GRANTED), (Await(7, b"i" * 20, 9), Awaited(7, b"\1", pack([b"secret"]), pack([b""]))),
     (ReadLog(7, b"i" * 20, 1, 0, 10, 9), Logged(7, pack([b"secret"]), 0, False)),
-    (Survey(7, (), 0, 9, 9), Surveyed(7, 10, 0, ())), (Follow(7, 1, 10, 9), Followed(7, 1, 2, ())))
+    (Report(7, 9, (), 9), Reported(7)), (Survey(7, (), 0, 9, 9), Surveyed(7, 10, 0, ())),
+    (Follow(7, 1, 10, 9), Followed(7, 1, 2, ())))
 
 
 class Roll:
@@ -65,6 +71,8 @@ def test_a_read_that_waits_shows_nothing_once_its_key_counts_no_more(asked: Mess
 
 
 def test_all_that_waits_is_looked_at() -> None:
+    waits = {of for of in MESSAGES if of.roles & ROLE_CLIENT and "wait_ms" in attrs.fields_dict(of)}
+    assert waits == {*ANSWER_OF}
     assert {type(asked): type(answer) for asked, answer in WAITING} == ANSWER_OF
 
 
