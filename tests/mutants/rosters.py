@@ -60,7 +60,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "owner.is_node and owner.name == envelope.sender", "owner.name == envelope.sender"),
     _seen_by(LOOP + "test_a_key_is_looked_up_with_every_message", "clearance-not-asked",
              "what a key may do is not looked at", "Loop._asked",
-             "                if is_keyed:\n", "                if False:\n"),
+             "                if askers is not None:\n", "                if False:\n"),
     _seen_by(LOOP + "test_a_claim_that_waits_is_worth_nothing_once_its_key_may_not_make_it",
              "waiting-claim-not-cleared", "a revoked key is given tasks while its claim waits", "Askers.cleared",
              "            if type(answer) is not Failed:\n", "            if False:\n"),
