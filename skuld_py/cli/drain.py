@@ -114,11 +114,12 @@ def drain(node: str, cluster: str, hosts: str, out: bool, limit_s: float, timeou
 
 
 def _others(hosts: str, cluster: str, node: str, timeout_s: float) -> list[str]:
-    """The nodes of the cluster beside this one; ``Refused`` if there is none."""
+    """Where the nodes of the cluster beside this one are; ``Refused`` if there is none."""
     from skuld_py.cli.journal import at_end
+    from skuld_py.client.dial import address_of
 
     replica, _ = at_end(hosts, cluster, timeout_s)
-    others = [member.name for member in replica.members.values() if member.name != node]
+    others = [address_of(member.host, member.port) for member in replica.members.values() if member.name != node]
     if not others:
         raise Refused("no_other_node", f"NODE: no node of cluster {cluster} runs beside {node}, so none can take"
                       " over what it has; start others first", name=node)

@@ -109,6 +109,8 @@ def authorise(name: str, public: str, cluster: str, roles: tuple[str, ...], queu
 @cluster_option
 @click.option("--grace", "grace_s", type=Duration(most_s=LIFE_S_MAX), metavar="DURATION", default="24h",
               help="How long the keys that it had go on counting.")
+@click.option("--lasting", "life_s", type=Duration(least_s=60, most_s=LIFE_S_MAX), metavar="DURATION",
+              default=None, show_default="as the one that it had", help="When the new key ends by itself.")
 @click.option("--to", "path", type=KEY_FILE, metavar="FILE", default=None,
               show_default="NAME-2.key, or the next number that is free", help="Where to write the key; the file"
               " must not exist.")
@@ -116,11 +118,12 @@ def authorise(name: str, public: str, cluster: str, roles: tuple[str, ...], queu
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
 @click.pass_context
-def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, path: Path | None, hosts: str,
-           timeout_s: float, as_json: bool) -> None:
+def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, life_s: float | None, path: Path | None,
+           hosts: str, timeout_s: float, as_json: bool) -> None:
     """Make another key for the client NAME; those it has count for --grace more, so that nothing stops.
 
-    A node's key is replaced by removing node.key from its data directory and starting it again.
+    The new one may do what its newest key may, and ends when that ends by itself. A node's key is replaced by
+    removing node.key from its data directory and starting it again.
 
     \b
     Examples:
@@ -129,17 +132,21 @@ def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, path: Pa
     """
     import attrs
 
+    from skuld_py.errors import Refused
     from skuld_py.keys.pair import fresh
     from skuld_py.runtime.zookeeper.rosters import read_roster
 
     key, path = _needed(ctx), path or _next_file(name)
     known = _rows(read_roster(hosts, cluster, timeout_s), name, cluster)
     pair, until_ms = fresh(), _until_ms(grace_s)
-    row = attrs.evolve(known[-1], key=pair.public, until_ms=0)
+    row = attrs.evolve(known[-1], key=pair.public, until_ms=_until_ms(life_s) or known[-1].until_ms)
+    if not row.is_valid(_until_ms(0)):
+        raise Refused("ended_key", f"NAME: the newest key of {name} has ended by itself, and so would this one;"
+                      " say how long it shall count (--lasting)", name=name)
 
     def replaced(roster: Roster) -> Roster:
         ended = tuple(attrs.evolve(each, until_ms=min(each.until_ms or until_ms, until_ms))
-                      if each.name == name else each for each in roster.rows)
+                      if each.name == name and not each.is_node else each for each in roster.rows)
         return attrs.evolve(roster, rows=ended).authorised(row)
     _write_and_change(hosts, key, pair, row, path, timeout_s, replaced)
     _say(as_json, row, path, "has another key")

@@ -189,7 +189,7 @@ def naming_unknown_hosts(addresses: list[str]) -> Iterator[None]:
         unknown: list[str] = []
         for address in addresses if refusal.code == "unreachable" else ():
             try:
-                socket.getaddrinfo(address.rpartition(":")[0], None)
+                socket.getaddrinfo(address.rpartition(":")[0].strip("[]"), None)
             except OSError:
                 unknown.append(address)
         if not unknown:

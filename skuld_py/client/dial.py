@@ -42,8 +42,12 @@ def check_addresses(nodes: Sequence[str]) -> list[str]:
 
 def addresses_in(greeted: Greeted) -> list[str]:
     """Addresses of the cluster's live members."""
-    return [f"[{member.host}]:{member.port}" if ":" in member.host else f"{member.host}:{member.port}"
-            for member in greeted.members]
+    return [address_of(member.host, member.port) for member in greeted.members]
+
+
+def address_of(host: str, port: int) -> str:
+    """The address of a member of a cluster, which writes an IPv6 address bare."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def key_of(given: str | os.PathLike[str] | ClientKey | None, nodes: Sequence[str]) -> ClientKey | None:

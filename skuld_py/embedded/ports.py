@@ -16,7 +16,7 @@ import weakref
 
 def held_port(owner: object, host: str, port: int = 0) -> int:
     """``port``, or for 0 a free one, held until ``owner`` is collected; OSError when a process listens there."""
-    hold = socket.socket()
+    hold = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         hold.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         hold.bind((host, port))

@@ -98,20 +98,51 @@ class ClientKey:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that only its owner can read; ``Refused`` if there is one."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Write a file that only its owner can read, whole or not at all; ``Refused`` if there is one, or if it cannot
+    be written."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists():
+            raise FileExistsError(path)
+        aside.unlink(missing_ok=True)
+        try:
+            _write_synced(aside, text)
+            _name(aside, path)
+        finally:
+            aside.unlink(missing_ok=True)
     except FileExistsError as problem:
         raise Refused("key_exists", f"{path} exists; choose another file, or move it away",
                       file=str(path)) from problem
     except OSError as problem:
         raise Refused("key_unwritten", f"{path} cannot be written: {problem.strerror}",
                       file=str(path)) from problem
+
+
+def _write_synced(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _name(aside: Path, path: Path) -> None:
+    """Give a file its name, in the place of no other one. Where a file can have one name only, another process may
+    come between the look and the renaming."""
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        if path.exists():
+            raise FileExistsError(path) from None
+        aside.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 def write_where_told(path: Path, text: str) -> None:
@@ -193,7 +224,11 @@ def _read(path: Path, kind: str, more: tuple[str, ...], perhaps: tuple[str, ...]
 
 
 def _pair(path: Path, plain: dict[str, str]) -> Pair:
-    return Pair(check_key(f"{path}: public", plain["public"]), check_key(f"{path}: secret", plain["secret"]))
+    pair = Pair(check_key(f"{path}: public", plain["public"]), check_key(f"{path}: secret", plain["secret"]))
+    if not pair.fits:
+        raise Refused("bad_key_file", f"{path} is damaged: its public key is not that of its secret one; copy it"
+                      " again from where it was made", file=str(path))
+    return pair
 
 
 def _text(kind: str, name: str, fields: dict[str, str]) -> str:

@@ -19,6 +19,14 @@ class Pair:
     public: str
     secret: str = attrs.field(repr=False)
 
+    @property
+    def fits(self) -> bool:
+        """Whether the public half is that of the secret one: nobody is let in, or lets in, by one that is not."""
+        try:
+            return bool(zmq.curve_public(self.secret.encode()) == self.public.encode())
+        except (ValueError, zmq.ZMQError):
+            return False
+
 
 def fresh() -> Pair:
     """A new pair, by libzmq's own source of randomness. ``Refused`` when its CURVE is missing or not safe."""

@@ -26,7 +26,9 @@ from skuld_py.model.names import NAME, WIDE_NAME
 from skuld_py.model.roles import Role
 
 ROWS_MAX = 3_000
-"""Keys of a cluster, and as many that were revoked, the newest of them: all fit one znode."""
+"""Keys of a cluster, and as many that were revoked, the newest of them."""
+BYTES_MAX, CLIENTS_BYTES_MAX = 1_000_000, 900_000
+"""A znode has at most 1 MiB; clients leave room for nodes, which could not start without."""
 NODE_ROLE = Role.NODE.value
 ROLES = tuple(role.value for role in Role)
 QUEUES_MAX = 32
@@ -77,9 +79,14 @@ class Roster:
         return tuple(row for row in self.rows if row.is_node and row.name == name)
 
     def authorised(self, row: KeyRow) -> Roster:
-        """With this row in place of that of the same key, if there is one. ``Refused`` for a revoked key."""
+        """With this row in place of that of the same key, if there is one. ``Refused`` for a revoked key, and for
+        a new client under the name of a node."""
         self.check_revoked(row)
         known = self.by_key.get(row.key)
+        if known is None and not row.is_node and {each.is_node for each in self.rows if each.name == row.name} == {
+                True}:
+            raise Refused("name_taken", f"name: {row.name} is the name of a node; choose another one for a client",
+                          name=row.name)
         if known is not None and known.name != row.name:
             raise Refused("key_taken", f"key {row.key} is that of {known.name}; make another one for {row.name}",
                           name=row.name)
@@ -87,7 +94,12 @@ class Roster:
             raise Refused("too_many_keys", f"the cluster knows {ROWS_MAX} keys already; revoke some that"
                           " nobody uses ('skuld keys list' shows them)")
         rows = tuple(row if each.key == row.key else each for each in self.rows)
-        return attrs.evolve(self, rows=rows if known is not None else (*rows, row))
+        made = attrs.evolve(self, rows=rows if known is not None else (*rows, row))
+        size = len(made.encode())
+        if size > (BYTES_MAX if row.is_node else CLIENTS_BYTES_MAX) and size > len(self.encode()):
+            raise Refused("too_many_keys", f"the cluster's list of keys has {size} bytes then, which are too many"
+                          " for ZooKeeper; revoke some that nobody uses, or name fewer queues", bytes=size)
+        return made
 
     def check_revoked(self, row: KeyRow) -> None:
         """``Refused`` if the key of this row is revoked."""

@@ -81,6 +81,9 @@ def advertised(advertise: str, at: Listening, *, is_keyed: bool) -> str:
                       " say by which name or address others find it (--advertise)", host=at.host)
     host = (advertise or at.host).strip("[]")
     field, found = "advertise" if advertise else "host", _addresses(host)
+    if ":" in host and not _is_plain(host):
+        raise Refused("bad_host", f"{field}: {host!r} is no host: give a name or an address alone; the port is"
+                      " that of --port", host=host)
     if any(_is_unspecified(each) for each in found):
         raise Refused("no_address", f"{field}: {host} means all interfaces, at which nobody is found; use an"
                       " address of this machine, or a name of one", host=host)

@@ -101,6 +101,9 @@ class LmdbStore:
     def __init__(self, directory: Path, map_bytes: int = 64 << 30) -> None:
         self._directory = directory
         self._lock = _lock(directory)
+        if not (directory / "lock.mdb").exists() and _is_full(directory):  # LMDB maps it, and would end by SIGBUS
+            os.close(self._lock)
+            raise StoreFailed(directory, "there is no room to make it")
         try:
             self._environment = lmdb.Environment(str(directory), map_size=map_bytes, max_dbs=len(TABLES),
                                                  mode=0o600)

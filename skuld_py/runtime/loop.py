@@ -56,12 +56,13 @@ from skuld_py.model.events import (
     Ticked,
     Withheld,
 )
-from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Claim, Claimed, Failed, Greet, Message, Report
+from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Claimed, Failed, Greet, Message, Report
 from skuld_py.model.messages.decisions import DECISION_MESSAGES, Decide
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.model.store import Store
 from skuld_py.node.process import Told, Wish
 from skuld_py.node.turn import Machine, Turn, sort, take_turn
+from skuld_py.runtime.askers import Askers
 from skuld_py.runtime.clearance import check_clearance, signed
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.door import Arrival
@@ -143,8 +144,7 @@ class Loop:
         self._members: dict[str, Address] = {}
         self._acquaintances: dict[str, Address] = {}
         self._nodes: frozenset[str] = frozenset()
-        self._claimers: dict[tuple[bytes, int], tuple[str, Claim]] = {}
-        """Of each client's claim that is not answered yet: by which key it was made. With keys only."""
+        self._askers = None if keyring is None else Askers(lambda key: keyring.owner(key, wall_ms))
         self._is_stopping = False
         self._failure: Exception | None = None
         self._due_ms = machine.deadline()
@@ -291,13 +291,14 @@ class Loop:
         return owner is not None and owner.is_node and owner.name == envelope.sender
 
     def _asked(self, arrival: Arrival, envelope: Envelope) -> Iterable[Asked]:
-        is_keyed = self._keyring is not None
+        askers = self._askers
         owner = self._keyring.owner(arrival.key, wall_ms) if self._keyring is not None else None
         for message in envelope.messages:
             try:
                 check_role(message, ROLE_CLIENT)
-                if is_keyed:
+                if askers is not None:
                     check_clearance(owner, message)
+                    askers.note(arrival.origin, arrival.key, message)
             except Refused as problem:
                 if problem.code == "denied":
                     self.counters.denied += 1
@@ -305,8 +306,6 @@ class Loop:
                     self.counters.wrong_role += 1
                 self._refuse(arrival.origin, getattr(message, "request", 0), problem)
             else:
-                if is_keyed and type(message) is Claim:
-                    self._claimers[arrival.origin, message.request] = arrival.key, message
                 if type(message) is Report:
                     message = signed(message, owner)
                 yield Asked(arrival.origin, message)
@@ -386,7 +385,7 @@ class Loop:
             if type(wish) is Send:
                 to_peers.setdefault(wish.peer, []).append(wish.message)
             elif type(wish) is Answer:
-                told = self._cleared(wish) if self._claimers else wish.message
+                told = wish.message if self._askers is None else self._cleared(self._askers, wish)
                 to_clients.setdefault(wish.client, []).append(told)
             elif type(wish) is Compute:
                 self._compute(wish)
@@ -397,20 +396,14 @@ class Loop:
         for client, messages in to_clients.items():
             self._transport.answer(client, messages)
 
-    def _cleared(self, answer: Answer) -> Message:
-        """What a client is told: a claim may have waited for hours, and its key may count no more."""
-        message = answer.message
-        key, claim = self._claimers.pop((answer.client, getattr(message, "request", 0)), ("", None))
-        if claim is None or not isinstance(message, Claimed) or not message.batches:
-            return message
-        assert self._keyring is not None
-        try:
-            check_clearance(self._keyring.owner(key, wall_ms), claim)
-        except Refused as problem:
+    def _cleared(self, askers: Askers, answer: Answer) -> Message:
+        """What a client is told: its request may have waited for hours, and its key may count no more."""
+        told, message = askers.cleared(answer.client, answer.message), answer.message
+        if told is not message:
             self.counters.denied += 1
-            self.post(Withheld(message))
-            return Failed(message.request, problem.code, problem.message[:1000], True)
-        return message
+            if isinstance(message, Claimed) and message.batches:
+                self.post(Withheld(message))
+        return told
 
     def _compute(self, wish: Compute) -> None:
         """Compute in a thread beside the loop; there are hardly ever two at once."""

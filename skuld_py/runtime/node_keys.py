@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attrs
 
+from skuld_py.errors import Refused
 from skuld_py.keys.files import ClusterKey, NodeKey, read_node_key, write_new
 from skuld_py.keys.pair import check_library, fresh
 from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster
@@ -36,7 +37,13 @@ def _own(path: Path, name: str) -> NodeKey:
     if not path.exists():
         made = NodeKey(name, fresh())
         write_new(path, made.text)
-    return read_node_key(path)
+    try:
+        return read_node_key(path)
+    except Refused as problem:
+        if problem.code != "bad_key_file":
+            raise
+        raise Refused(problem.code, f"{problem.message}; or remove it, and start this node again: it makes"
+                      " another", **problem.facts) from problem
 
 
 def take_place(hosts: str, cluster: str, keyring: Keyring, name: str, address: str) -> None:

@@ -350,6 +350,12 @@ def test_a_name_that_does_not_resolve_is_said_to_be_one(verb: str) -> None:
     assert "no address is known by the name in no-such-host.invalid:13000" in answer.stderr
 
 
+def test_an_ipv6_address_is_not_said_to_be_an_unknown_name() -> None:
+    answer = skuld("status", "--nodes", "[::1]:9", "--timeout", "100ms")
+
+    assert answer.exit_code == 1 and "none of [::1]:9 can be reached; are they running?" in answer.stderr
+
+
 def test_what_is_no_token_is_answered_with_what_one_is() -> None:
     answer = skuld("renew", ID, "abc")
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from skuld_py.cli import drain, journal
 from skuld_py.cli.main import main
 from skuld_py.client import client
-from skuld_py.client.dial import key_of
+from skuld_py.client.dial import check_addresses, key_of
 from skuld_py.errors import KEY_CODES, Refused, SkuldError, Uncertain
 from skuld_py.keys.files import ClientKey
 from skuld_py.keys.pair import fresh
@@ -21,6 +21,7 @@ from skuld_py.model.messages.client import PartitionRow
 from skuld_py.runtime.zookeeper import log_following
 
 NODE, OTHER = "10.0.0.7:13000", "127.0.0.1:13001"
+OTHERS = (OTHER, "fd00::2:13001")
 
 
 def seen(*owners: str) -> Described:
@@ -73,10 +74,12 @@ class Town:
 
     def __init__(self, look: Callable[[], Described]) -> None:
         self.look = look
+        self.asked: list[str] = []
         self.keys: list[str] = []
         self.marked: list[str] = []
 
     def client(self, nodes: list[str], *, timeout_s: float) -> Any:
+        self.asked = check_addresses(nodes)
         shown = key_of(None, nodes)
         self.keys += [shown.name] if shown is not None else []
         return self
@@ -94,7 +97,8 @@ class Town:
 @pytest.fixture
 def town(monkeypatch: pytest.MonkeyPatch) -> Town:
     made = Town(looks(HAS, HAS_NOT))
-    members = {name: SimpleNamespace(name=name) for name in (NODE, OTHER)}
+    members = {name: SimpleNamespace(name=name, host=name.rpartition(":")[0], port=13_001)
+               for name in (NODE, *OTHERS)}
     monkeypatch.setattr(journal, "at_end", lambda *_: (SimpleNamespace(members=members), ()))
     monkeypatch.setattr(log_following, "set_leaving", lambda hosts, cluster, node, *_: made.marked.append(node))
     monkeypatch.setattr(client, "Client", made.client)
@@ -112,8 +116,15 @@ def test_it_shows_the_client_s_key(town: Town, tmp_path: Any) -> None:
     done = drained("--client-key", str(path))
     assert (done.exit_code, town.keys, town.marked) == (0, ["ops"], [NODE]), done.output
     first, *_, last = done.output.splitlines()
-    assert first == f"node {NODE} is leaving cluster shop; asking {OTHER} how far it is"
+    assert first == f"node {NODE} is leaving cluster shop; asking {OTHER}, [fd00::2]:13001 how far it is"
     assert "may be stopped" in last
+
+
+def test_nodes_are_asked_at_addresses_that_a_client_takes(town: Town) -> None:
+    """Members write an IPv6 address bare, and no node of a cluster of such could be drained."""
+    done = drained()
+    assert done.exit_code == 0, done.output
+    assert town.asked == [OTHER, "[fd00::2]:13001"]
 
 
 @pytest.mark.parametrize("code", sorted(KEY_CODES))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner, Result
 
@@ -105,3 +106,38 @@ def test_a_new_key_goes_beside_those_that_lie_here(kept: Kept) -> None:
         done = keys("rotate", "shop")
         assert done.exit_code == 0 and f"its key is in shop-{number}.key" in done.output, done.output
         assert read_client_key(Path(f"shop-{number}.key")).pair.public == kept.roster.rows[-1].key
+
+
+def test_rotating_a_client_s_key_ends_no_key_of_a_node_of_its_name(kept: Kept) -> None:
+    """A release before this one let a client have the name of a node. Its rotation ended the node's key, too: a
+    day later no other node heard that one."""
+    node, client = kept.roster.rows
+    kept.roster = attrs.evolve(kept.roster, rows=(node, attrs.evolve(client, name="h:1")))
+
+    assert keys("rotate", "h:1", "--to", "new.key").exit_code == 0
+    assert [row.until_ms for row in kept.roster.node("h:1")] == [0]
+    assert [bool(row.until_ms) for row in kept.roster.rows] == [False, True, False]
+
+
+def test_no_new_client_has_the_name_of_a_node(kept: Kept) -> None:
+    refused = keys("make", "h:1", "--role", "worker", "--to", "new.key")
+
+    assert refused.exit_code == 1 and "h:1 is the name of a node" in refused.stderr
+    assert len(kept.roster.rows) == 2 and not Path("new.key").exists()
+
+
+def test_the_next_key_ends_when_the_one_before_would_have_ended(kept: Kept) -> None:
+    """A key for some months came back for ever."""
+    assert keys("make", "guest", "--role", "reader", "--lasting", "90d").exit_code == 0
+    end_ms = kept.roster.rows[-1].until_ms
+    assert keys("rotate", "guest", "--grace", "1h").exit_code == 0
+    before, after = kept.roster.rows[-2:]
+    assert end_ms > 0 and after.until_ms == end_ms > before.until_ms
+
+    assert keys("rotate", "guest", "--lasting", "180d").exit_code == 0
+    assert kept.roster.rows[-1].until_ms > end_ms
+
+    kept.roster = attrs.evolve(kept.roster, rows=(attrs.evolve(kept.roster.rows[-1], until_ms=1),))
+    over = keys("rotate", "guest")
+    assert over.exit_code == 1 and "say how long it shall count (--lasting)" in over.stderr
+    assert keys("rotate", "guest", "--lasting", "1h").exit_code == 0

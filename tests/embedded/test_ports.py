@@ -35,6 +35,14 @@ def test_a_port_at_which_somebody_listens_is_not_held() -> None:
         held_port(Owner(), HOST, listener.getsockname()[1])
 
 
+def test_a_port_of_an_ipv6_address_is_held() -> None:
+    """`skuld zookeeper --host ::1` did not start."""
+    owner = Owner()
+    port = held_port(owner, "::1")
+    with socket.socket(socket.AF_INET6) as other, pytest.raises(OSError, match="in use"):
+        other.bind(("::1", port))
+
+
 def test_a_port_goes_with_its_owner() -> None:
     owner = Owner()
     port = held_port(owner, HOST)

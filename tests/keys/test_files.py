@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +25,7 @@ from skuld_py.keys.files import (
     write_new,
 )
 from skuld_py.keys.pair import fresh
+from skuld_py.runtime import node_keys
 
 CASES: list[tuple[Any, Callable[[Path], Any]]] = [
     (ClusterKey("prod", fresh(), "skuld-prod:0123"), read_cluster_key),
@@ -115,3 +118,50 @@ def test_what_is_no_password_file_is_named_with_its_option(tmp_path: Path, conte
 
     with pytest.raises(Refused, match=f"^zookeeper-password-file: {path}.*{words}"):
         read_password("zookeeper-password-file", path)
+
+
+@pytest.fixture
+def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory on a disk that is full: files are made, and nothing can be written into them."""
+    def write(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(os, "fsync", write)
+    return tmp_path
+
+
+def test_a_disk_that_is_full_leaves_no_half_of_a_key(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There was a traceback, and an empty file, which hindered the next run and stopped a node for good."""
+    path = full / "a.key"
+    with pytest.raises(Refused, match=r"a\.key cannot be written: No space left on device") as refused:
+        write_new(path, CASES[0][0].text)
+    assert refused.value.code == "key_unwritten" and not list(full.iterdir())
+
+    monkeypatch.undo()
+    write_new(path, CASES[0][0].text)
+    assert [*full.iterdir()] == [path]
+
+
+def test_a_key_is_written_where_a_file_has_one_name_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+    monkeypatch.setattr(os, "link", link)
+    write_new(tmp_path / "a.key", "one")
+
+    with pytest.raises(Refused, match="key_exists"):
+        write_new(tmp_path / "a.key", "two")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.key": "one"}
+
+
+@pytest.mark.parametrize(("key", "read"), CASES)
+def test_a_key_whose_halves_are_of_two_is_no_key(tmp_path: Path, key: Any, read: Callable[[Path], Any]) -> None:
+    """A node with such a file of the cluster joined, and no client could reach it."""
+    path = tmp_path / "a.key"
+    write_new(path, key.text.replace(key.pair.secret, fresh().secret))
+    with pytest.raises(Refused, match=r"a\.key is damaged: its public key is not that of its secret one"):
+        read(path)
+
+
+def test_a_node_says_what_to_do_about_its_damaged_key(tmp_path: Path) -> None:
+    write_new(tmp_path / "node.key", "")
+    with pytest.raises(Refused, match="or remove it, and start this node again"):
+        node_keys._own(tmp_path / "node.key", "h:1")

@@ -91,6 +91,22 @@ def test_there_are_only_so_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Roster((), (C,)).revoking(A).revoking(B).revoked == (A, B), "the oldest is forgotten"
 
 
+def test_a_list_of_keys_that_zookeeper_would_not_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ZooKeeper cut the connection, and what became of the key was said to be uncertain."""
+    monkeypatch.setattr(rosters, "CLIENTS_BYTES_MAX", 600)
+    full = Roster((SHOP,))
+    wide = make_row(C, "third", ("reader",), tuple(f"{'q' * 100}{each}" for each in range(5)))
+    with pytest.raises(Refused, match=r"too many for ZooKeeper; revoke some .* \[too_many_keys\]"):
+        full.authorised(wide)
+    assert full.authorised(attrs.evolve(NODE, address="h" * 200)).node("h:1"), "room is left for nodes"
+    over = Roster((SHOP, wide))
+    smaller = over.authorised(attrs.evolve(wide, queues=wide.queues[:4]))
+    assert len(smaller.encode()) > 600, "what makes it smaller is taken"
+    monkeypatch.setattr(rosters, "BYTES_MAX", 700)
+    with pytest.raises(Refused, match="too_many_keys"):
+        over.authorised(NODE)
+
+
 @pytest.mark.parametrize(("given", "words"), [
     (("short", "n", ("reader",)), "is no public key"), ((A, "n", ()), "role: none"),
     ((A, "n", (NODE_ROLE,)), "role: node is no role of a client"), ((A, "n", ("king",)), "role: king"),

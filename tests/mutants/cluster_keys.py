@@ -9,6 +9,7 @@ ROTATION, TOGETHER = "tests/runtime/zookeeper/test_rotation.py::", (
 RUNNING = "test_a_node_that_runs_makes_for_both_once_it_is_told_and_for_the_new_one_alone_at_the_end"
 ROSTER = "tests/model/test_roster.py::test_the_cluster_s_key_is_replaced_by_the_next_once_no_live_node_shows_it"
 SWEEP = "tests/runtime/zookeeper/test_entry_sweep.py::"
+PATHS = "tests/runtime/zookeeper/test_paths.py::"
 SECURING = "tests/runtime/zookeeper/test_securing.py::"
 
 
@@ -17,6 +18,16 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("path-of-the-first", "the path behind the servers belongs to the first cluster below it",
+           "clusters._make_path",
+           "client.create_async(path, acl=ROOT_ACL)", "client.create_async(path)", "A4",
+           PATHS + "test_clusters_with_keys_of_their_own_are_below_one_path", seeds=0),
+    mutant("path-of-one-part", "of a path behind the servers only the last part is made", "clusters._make_path",
+           "for end in range(1, len(parts) + 1):", "for end in range(len(parts), len(parts) + 1):", "A4",
+           PATHS + "test_clusters_with_keys_of_their_own_are_below_one_path", seeds=0),
+    mutant("path-looked-at", "who may not look at the path behind the servers gets nothing below it",
+           "clusters.start", "with suppress(NoAuthError):", "with suppress(BadVersionError):", "A4",
+           PATHS + "test_a_path_that_is_somebody_s_hinders_no_cluster_below_it", seeds=0),
     _seen_by(SECURING + "test_nothing_is_changed_while_nodes_live_and_they_are_named", "secured-under-nodes",
              "a cluster is taken from under its nodes", "secure_cluster",
              "        _check_stopped(client, hosts, cluster, timeout_s)\n        owners", "        owners"),

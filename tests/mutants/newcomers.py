@@ -14,6 +14,18 @@ RESUMED = ("tests/cli/test_keys_verbs.py::"
 FAILURES = "tests/worker/test_failure_words.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("drained-at-bare-addresses", "a node at an IPv6 address is asked at what is no address",
+           "dial.address_of", 'if ":" in host else', "if not host else", "W8",
+           "tests/cli/test_drain.py::test_nodes_are_asked_at_addresses_that_a_client_takes", seeds=0),
+    mutant("bracketed-names", "an IPv6 address is looked up with its brackets, as a name",
+           "options.naming_unknown_hosts", '.strip("[]")', "", "W8",
+           "tests/cli/test_cli.py::test_an_ipv6_address_is_not_said_to_be_an_unknown_name", seeds=0),
+    mutant("ports-of-ipv4-alone", "ZooKeeper does not listen at an IPv6 address", "held_port",
+           'socket.AF_INET6 if ":" in host else socket.AF_INET', "socket.AF_INET", "W8",
+           "tests/embedded/test_ports.py::test_a_port_of_an_ipv6_address_is_held", seeds=0),
+    mutant("address-with-a-port", "a node takes a name that nobody can look up", "addresses.advertised",
+           '    if ":" in host and not _is_plain(host):\n', '    if not host:\n', "W8",
+           "tests/runtime/test_addresses.py::test_what_has_a_port_of_its_own_is_no_host", seeds=0),
     mutant("raw-script-words", "what a script writes moves the cursor", "progress._script_said",
            'harmless(f"{name}{left}: {text}")', 'f"{name}{left}: {text}"', "W8", WORDS, seeds=0),
     mutant("dead-tasks-rest", "a dead task's last claim is said to rest", "showing.fate_of",

@@ -136,3 +136,15 @@ def test_an_ipv6_address_stands_in_brackets_in_front_of_a_port() -> None:
     assert endpoint("h", 1) == "tcp://h:1"
     assert endpoint("2001:db8::7", 1, "2001:db8::8") == "tcp://[2001:db8::8]:0;[2001:db8::7]:1"
     assert (Listening("h", "::").source, Listening("h", "192.0.2.7").source) == ("", "192.0.2.7")
+
+
+@pytest.mark.parametrize("name", ["192.0.2.7:13000", "db7:13000", "[fd00::2]:13000"])
+def test_what_has_a_port_of_its_own_is_no_host(name: str) -> None:
+    """The node joined as 192.0.2.7:13000:13000, had copies placed on it, and nobody could reach it."""
+    with pytest.raises(Refused, match=r"advertise: .* is no host: give a name or an address alone"):
+        advertised(name, Listening("0.0.0.0", "0.0.0.0"), is_keyed=True)
+
+
+@pytest.mark.parametrize("name", ["fd00::2", "[fd00::2]", "192.0.2.7", "db7.example.org"])
+def test_a_host_alone_is_one(name: str) -> None:
+    assert advertised(name, Listening("::", "::"), is_keyed=True) == name.strip("[]")

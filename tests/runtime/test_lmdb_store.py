@@ -252,9 +252,9 @@ import resource, signal, sys
 from pathlib import Path
 from skuld_py.runtime import lmdb_store
 from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
+store = LmdbStore(Path(sys.argv[1]), 64 << 20)
 if sys.argv[2] == "full":
     lmdb_store._FULL_BYTES = 1 << 62
-store = LmdbStore(Path(sys.argv[1]), 64 << 20)
 store.put_many("body", [(b"key", b"first")])
 store.commit()
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -265,6 +265,22 @@ try:
 except StoreFailed as problem:
     print(problem.message)
 """
+
+
+def test_a_new_store_on_a_full_disk_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LMDB maps its lock file, which has no room: the node ended by SIGBUS, without a word."""
+    free = [1_000]
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 30, 0, free[0]))
+    for _ in range(2):  # it is not held
+        with pytest.raises(StoreFailed, match="its disk is full: make room there, then start the node again"):
+            LmdbStore(tmp_path / "data")
+    free[0] = 1 << 30
+    with closing(LmdbStore(tmp_path / "data", MAP_BYTES)) as store:
+        store.put_many("meta", [(b"key", b"value")])
+        store.commit()
+    free[0] = 1_000
+    with closing(LmdbStore(tmp_path / "data", MAP_BYTES)) as store:
+        assert store.get("meta", b"key") == b"value"
 
 
 @pytest.mark.parametrize(("is_full", "remedy"), [

@@ -585,7 +585,7 @@ def test_a_claim_that_waits_is_answered_while_its_key_counts() -> None:
     loop.turn()
 
     assert [call[2] for call in world.done if call[0] == "answer"] == [granted]
-    assert not loop._claimers, "an answered claim is remembered no more"
+    assert loop._askers is not None and not len(loop._askers), "an answered claim is remembered no more"
 
 
 # -- running ----------------------------------------------------------------------------------------

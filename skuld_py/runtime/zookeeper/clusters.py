@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -63,6 +64,7 @@ _BATCH = 128
 _LATE = ("claim_from_ms", "former_keys")
 
 _log = logging.getLogger(__name__)
+warnings.filterwarnings("ignore", message="No chroot path exists", module="kazoo")  # we say it in words of ours
 
 
 def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0, *,
@@ -70,10 +72,11 @@ def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0, 
     """Write a new cluster, whole or not at all. With a ``roster`` it has keys, and ``hosts`` a login: whoever does
     not show it can read and write nothing of the cluster."""
     root = path_of(parameters.cluster)
+    _make_path(Servers.of(hosts), timeout_s)
     with connection(hosts, timeout_s, is_write=True) as client:
-        client.ensure_path("/")  # the path that may stand behind the servers
-        with suppress(NodeExistsError):
-            client.create_async(ROOT, acl=ROOT_ACL).get(timeout=timeout_s)
+        if client.exists_async(ROOT).get(timeout=timeout_s) is None:
+            with suppress(NodeExistsError):
+                client.create_async(ROOT, acl=ROOT_ACL).get(timeout=timeout_s)
         creation = client.transaction()
         creation.create(root)
         creation.create(f"{root}/parameters", encoded(parameters))
@@ -88,6 +91,29 @@ def create_cluster(hosts: str, parameters: Parameters, timeout_s: float = 10.0, 
                       " or destroy it first", cluster=parameters.cluster)
     if isinstance(first, Exception):
         raise Refused("zookeeper_refused", f"ZooKeeper did not create the cluster: {first!r}", hosts=hosts)
+
+
+def _make_path(servers: Servers, timeout_s: float) -> None:
+    """Make the path that may stand behind the servers, each part of it for everyone: several clusters are below
+    it, each with a key of its own."""
+    parts = servers.path.strip("/").split("/") if servers.path else []
+    if not parts:
+        return
+    with connection(servers.without_path, timeout_s, is_write=True) as client:
+        for end in range(1, len(parts) + 1):
+            path = "/" + "/".join(parts[:end])
+            with suppress(NodeExistsError):
+                try:
+                    if client.exists_async(path).get(timeout=timeout_s) is not None:
+                        continue
+                except NoAuthError:
+                    continue  # somebody's, so it is there
+                try:
+                    client.create_async(path, acl=ROOT_ACL).get(timeout=timeout_s)
+                except NoAuthError as problem:
+                    raise Refused("zookeeper_denied", f"zookeeper: {path} cannot be made, for what is above it is"
+                                  " somebody else's; have it made, or name another path behind the servers",
+                                  hosts=str(servers)) from problem
 
 
 def destroy_cluster(hosts: str, cluster: str, timeout_s: float = 10.0, *, is_forced: bool = False) -> None:
@@ -339,9 +365,10 @@ def start(client: Any, hosts: str, timeout_s: float) -> None:
         denials[0] |= client.client_state == KeeperState.AUTH_FAILED
     client.add_listener(note)
     try:
-        client.start(timeout=timeout_s)
-        if servers.sasl is not None:  # kazoo is connected before it has said who asks
-            client.exists_async("/").get(timeout=timeout_s)
+        with suppress(NoAuthError):  # a path behind the servers may be somebody else's, and what is below it ours
+            client.start(timeout=timeout_s)
+            if servers.sasl is not None:  # kazoo is connected before it has said who asks
+                client.exists_async("/").get(timeout=timeout_s)
     except (*UNANSWERED, AuthFailedError, SessionClosedRequireSaslError) as problem:
         stop(client)
         if servers.sasl is not None and (denials[0] or client.handler.is_denied):

@@ -41,3 +41,13 @@ class Servers(str):
     def owned(self, logins: Callable[[], tuple[str, ...]]) -> Servers:
         """The same servers, asked under a name."""
         return Servers(self, logins, tls=self.tls, sasl=self.sasl)
+
+    @property
+    def path(self) -> str:
+        """The path behind the servers; empty without one."""
+        return self[len(self.without_path):]
+
+    @property
+    def without_path(self) -> Servers:
+        """The same servers, asked for everything."""
+        return Servers(self.partition("/")[0], self.logins, tls=self.tls, sasl=self.sasl)
