@@ -67,6 +67,14 @@ def test_members_are_told_as_they_come_and_go_and_a_majority_when_it_is_lost_and
     assert {remark.about for remark in told.of(Kind.JOINED)} == set(others)
 
 
+def test_a_node_that_starts_and_knows_nobody_yet_says_nothing_of_majorities(told: Told) -> None:
+    first = told.machines.names[0]
+    told.machines.give(first, MembersChanged(()))
+    told.machines.pass_time(3_000)
+
+    assert told.of(Kind.MAJORITY_LOST) == []
+
+
 def test_a_clock_in_doubt_is_told_and_its_recovery_and_not_that_it_is_heard_first(told: Told) -> None:
     assert told.of(Kind.CLOCK) == []
     name = told.machines.names[0]
