@@ -53,6 +53,14 @@ def test_a_leader_without_a_session_says_why_it_leads_no_longer(told: Told) -> N
     assert Remark(Kind.SESSION, why="lost") in told.said[leader]
 
 
+def test_a_node_that_stops_ends_its_session_and_does_not_lose_it(told: Told) -> None:
+    name = told.machines.names[0]
+    told.machines.nodes[name].hand_over(told.machines.now_ms)
+    told.machines.give(name, SessionChanged(Session.LOST))
+
+    assert Remark(Kind.SESSION, why="over, for it stops") in told.said[name]
+
+
 def test_members_are_told_as_they_come_and_go_and_a_majority_when_it_is_lost_and_back(told: Told) -> None:
     first, *others = told.machines.names
     told.lose(*others)
