@@ -142,8 +142,8 @@ class Roster:
         if behind:
             raise Refused("nodes_behind", f"cluster-key: {', '.join(behind)} still"
                           f" {'shows' if len(behind) == 1 else 'show'} the key before; start"
-                          f" {'it' if len(behind) == 1 else 'them'} again with the newest file, and run this again",
-                          nodes=", ".join(behind))
+                          f" {'it' if len(behind) == 1 else 'them'} again with the newest file, and run this"
+                          " again", nodes=", ".join(behind))
         return attrs.evolve(self, cluster=(key,))
 
     def encode(self) -> bytes:

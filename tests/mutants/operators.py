@@ -75,6 +75,10 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by("tests/model/test_roster.py::test_a_revoked_key_does_not_come_back_and_a_key_has_one_owner",
              "revoked-node-without-a-way-back", "who runs a node whose key is revoked is not told what to do",
              "Roster.check_revoked", "if row.is_node else", "if False else"),
+    _seen_by("tests/worker/test_apps.py::"
+             "test_functions_whose_spark_is_not_installed_are_named_before_the_first_attempt",
+             "attempts-lost-without-a-word", "a worker without PySpark fails tasks, and did not say so before",
+             "apps.warn_of_spark", "if missing is not None and names:", "if False:"),
     _seen_by("tests/worker/test_apps.py::test_modules_without_a_task_function_are_refused",
              "worker-without-functions", "a worker that has no functions starts, and fails what it claims",
              "apps.load_apps", "    if not registered() and not may_lack:\n", "    if False:\n"),
