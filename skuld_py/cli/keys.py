@@ -90,7 +90,7 @@ def authorise(name: str, public: str, cluster: str, roles: tuple[str, ...], queu
               life_s: float | None, hosts: str, timeout_s: float, as_json: bool) -> None:
     """Let the owner of PUBLIC-KEY act under NAME, or change what it may do.
 
-    For a key that its owner has made, whose secret nobody else should ever see.
+    For a key that its owner has made, whose secret nobody else should ever see; 'skuld manual keys' tells how.
 
     \b
     Examples:
