@@ -134,10 +134,12 @@ def told(ctx: click.Context) -> Iterator[None]:
         raise _kind(meta, missing)(missing.code, missing.message, missing.facts, _is_json(meta)) from error
     except click.UsageError as error:
         _name_origin(meta, error)
-        words = error.format_message()
+        given = error.format_message()
+        # click sets the choices for what is missing below each other
+        words = " ".join(given.split()) if isinstance(error, click.MissingParameter) else given
         if _is_json(meta):
             raise Misuse("usage", _shortened(words), {}, True) from error
-        if not isinstance(error, _HELP) and harmless(_shortened(words)) != words:
+        if not isinstance(error, _HELP) and harmless(_shortened(words)) != given:
             raise click.UsageError(harmless(_shortened(words)), error.ctx) from error
         raise
 

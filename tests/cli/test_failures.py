@@ -36,6 +36,12 @@ def test_what_passes_is_worth_another_start(monkeypatch: pytest.MonkeyPatch, cod
     assert exit_of(monkeypatch, code, *NODE) == REFUSED
 
 
+def test_what_is_missing_is_named_with_its_choices_in_one_line() -> None:
+    said = CliRunner().invoke(main, ["keys", "make", "shop", "--cluster", "c"]).stderr
+
+    assert "Missing option '--role'. Choose from: worker, producer, reader, archiver, admin\n" in said
+
+
 def test_each_lasting_code_is_one_that_is_said() -> None:
     top = Path(skuld_py.__file__).parent
     raised = re.compile(r'(?:Refused|MissingExtra)\("(\w+)"')
