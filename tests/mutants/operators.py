@@ -76,6 +76,10 @@ MUTANTS: tuple[Mutant, ...] = (
              "proposed-in-part", "a command that is proposed does not reach ZooKeeper",
              "zookeeper_access.words_of",
              " for key in _ORDER\n", " for key in ()\n"),
+    _seen_by("tests/runtime/zookeeper/test_securing.py::"
+             "test_keys_of_a_cluster_that_is_not_there_are_not_the_absence_of_keys", "keys-of-no-cluster",
+             "a cluster that is misspelt is one without keys", "rosters.read_roster",
+             ".get(timeout=timeout_s) is None:", ".get(timeout=timeout_s) == 0:"),
     _seen_by("tests/runtime/zookeeper/test_securing.py::test_who_has_no_key_or_another_one_is_told_so",
              "wrong-key-is-none", "who gave a key of another cluster is told to give one", "clusters.denied",
              "    if Servers.of(hosts).logins():\n", "    if False:\n"),
