@@ -20,6 +20,7 @@ import click
 from skuld_py.cli.options import cluster_option, json_option, key_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import DAY_S, Duration
 from skuld_py.errors import Refused, SkuldError
+from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
     from skuld_py.model.messages import Described
@@ -45,8 +46,8 @@ class Left(NamedTuple):
 
     def said(self) -> str:
         """In words."""
-        return (f"owns {self.owns}, votes in {self.votes}, leads {self.leads}, hands off {self.hands_off}"
-                f" partitions ({self.rows:,} rows so far)")
+        return (f"owns {self.owns}, votes in {self.votes}, leads {self.leads}, hands off"
+                f" {many(self.hands_off, 'partition')} ({self.rows:,} rows so far)")
 
 
 def left_of(described: Described, node: str) -> Left:
@@ -80,7 +81,7 @@ def drain(node: str, cluster: str, hosts: str, out: bool, limit_s: float, timeou
     \b
     Examples:
       skuld drain 10.0.0.7:13000 --out --cluster skuld
-      skuld drain 10.0.0.7:13000 --out --cluster skuld --limit 10m && systemctl stop skuld-node
+      skuld drain 10.0.0.7:13000 --out --cluster skuld --limit 10m && systemctl disable --now skuld-node@13000
       skuld drain 10.0.0.7:13000 --out --cluster prod --cluster-key prod.key --client-key me.key
     """
     from skuld_py.cli.showing import print_event

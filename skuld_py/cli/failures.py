@@ -35,6 +35,7 @@ LASTING_CODES = frozenset({
     *KEY_CODES, "old_cluster_key", "revoked_key", "zookeeper_denied",
     "wrong_data", "newer_data", "data_unusable", "other_parameters", "unknown_rules",
     "bad_name", "bad_host", "bad_hosts", "bad_port", "bad_address", "no_nodes", "insecure_host", "loopback_name",
+    "no_address", "unheard_address", "address_in_use", "missing_extra", "old_libzmq",
     "bad_metrics", "bad_timing", "bad_app", "no_app", "no_tasks",
     "unknown_app", "bad_kinds", "no_such_directory", "bad_master", "bad_setting", "no_such_file"})
 """What a service refuses to start with until somebody changes a key, a file, an option or the data of its machine.
@@ -130,13 +131,15 @@ def told(ctx: click.Context) -> Iterator[None]:
         missing = as_missing(error, _shown_verb(meta))
         if missing is None:
             raise
-        raise Failure(missing.code, missing.message, missing.facts, _is_json(meta)) from error
+        raise _kind(meta, missing)(missing.code, missing.message, missing.facts, _is_json(meta)) from error
     except click.UsageError as error:
         _name_origin(meta, error)
-        words = error.format_message()
+        given = error.format_message()
+        # click sets the choices for what is missing below each other
+        words = " ".join(given.split()) if isinstance(error, click.MissingParameter) else given
         if _is_json(meta):
             raise Misuse("usage", _shortened(words), {}, True) from error
-        if not isinstance(error, _HELP) and harmless(_shortened(words)) != words:
+        if not isinstance(error, _HELP) and harmless(_shortened(words)) != given:
             raise click.UsageError(harmless(_shortened(words)), error.ctx) from error
         raise
 

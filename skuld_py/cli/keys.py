@@ -73,7 +73,7 @@ def make(ctx: click.Context, name: str, cluster: str, roles: tuple[str, ...], qu
     key, pair, path = _needed(ctx), fresh(), path or Path(f"{name}.key")
     row = make_row(pair.public, name, roles, queues, _until_ms(life_s))
     _write_and_change(hosts, key, pair, row, path, timeout_s, lambda roster: roster.authorised(row))
-    _say(as_json, row, path, "may now act as " + ", ".join(roles))
+    _say(as_json, row, path, "may now act as " + ", ".join(roles) + _until(row))
 
 
 @keys.command()
@@ -90,7 +90,7 @@ def authorise(name: str, public: str, cluster: str, roles: tuple[str, ...], queu
               life_s: float | None, hosts: str, timeout_s: float, as_json: bool) -> None:
     """Let the owner of PUBLIC-KEY act under NAME, or change what it may do.
 
-    For a key that its owner has made, whose secret nobody else should ever see.
+    For a key that its owner has made, whose secret nobody else should ever see; 'skuld manual keys' tells how.
 
     \b
     Examples:
@@ -101,7 +101,7 @@ def authorise(name: str, public: str, cluster: str, roles: tuple[str, ...], queu
 
     row = make_row(public, name, roles, queues, _until_ms(life_s))
     change_roster(hosts, cluster, lambda roster: roster.authorised(row), timeout_s)
-    _say(as_json, row, None, "may now act as " + ", ".join(roles))
+    _say(as_json, row, None, "may now act as " + ", ".join(roles) + _until(row))
 
 
 @keys.command()
@@ -109,8 +109,9 @@ def authorise(name: str, public: str, cluster: str, roles: tuple[str, ...], queu
 @cluster_option
 @click.option("--grace", "grace_s", type=Duration(most_s=LIFE_S_MAX), metavar="DURATION", default="24h",
               help="How long the keys that it had go on counting.")
-@click.option("--lasting", "life_s", type=Duration(least_s=60, most_s=LIFE_S_MAX), metavar="DURATION",
-              default=None, show_default="as the one that it had", help="When the new key ends by itself.")
+@click.option(
+    "--lasting", "life_s", type=Duration(least_s=60, most_s=LIFE_S_MAX), metavar="DURATION", default=None,
+    show_default="until the key before would have ended", help="When the new key ends by itself.")
 @click.option("--to", "path", type=KEY_FILE, metavar="FILE", default=None,
               show_default="NAME-2.key, or the next number that is free", help="Where to write the key; the file"
               " must not exist.")
@@ -122,12 +123,13 @@ def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, life_s: 
            hosts: str, timeout_s: float, as_json: bool) -> None:
     """Make another key for the client NAME; those it has count for --grace more, so that nothing stops.
 
-    The new one may do what its newest key may, and ends when that ends by itself. A node's key is replaced by
-    removing node.key from its data directory and starting it again.
+    It may do what the newest of them may, and ends when that would have, unless --lasting says otherwise. A node's
+    key is replaced by removing node.key from its data directory and starting it again.
 
     \b
     Examples:
       skuld keys rotate shop --cluster prod --cluster-key prod.key
+      skuld keys rotate night-jobs --lasting 90d --cluster prod --cluster-key prod.key
       skuld keys rotate shop --grace 1h --to /etc/skuld/shop.new --cluster prod --cluster-key prod.key
     """
     import attrs
@@ -139,17 +141,14 @@ def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, life_s: 
     key, path = _needed(ctx), path or _next_file(name)
     known = _rows(read_roster(hosts, cluster, timeout_s), name, cluster)
     pair, until_ms = fresh(), _until_ms(grace_s)
-    row = attrs.evolve(known[-1], key=pair.public, until_ms=_until_ms(life_s) or known[-1].until_ms)
-    if not row.is_valid(_until_ms(0)):
-        raise Refused("ended_key", f"NAME: the newest key of {name} has ended by itself, and so would this one;"
-                      " say how long it shall count (--lasting)", name=name)
+    row = attrs.evolve(known[-1], key=pair.public, until_ms=_end_of_next(known[-1], life_s))
 
     def replaced(roster: Roster) -> Roster:
         ended = tuple(attrs.evolve(each, until_ms=min(each.until_ms or until_ms, until_ms))
                       if each.name == name and not each.is_node else each for each in roster.rows)
         return attrs.evolve(roster, rows=ended).authorised(row)
     _write_and_change(hosts, key, pair, row, path, timeout_s, replaced)
-    _say(as_json, row, path, "has another key")
+    _say(as_json, row, path, "has another key" + _until(row))
 
 
 @keys.command()
@@ -173,6 +172,7 @@ def revoke(name: str, cluster: str, is_for_node: bool, hosts: str, timeout_s: fl
     from skuld_py.cli.showing import print_event
     from skuld_py.errors import Refused
     from skuld_py.runtime.zookeeper.rosters import change_roster
+    from skuld_py.verbs.words import many
 
     gone: list[str] = []
 
@@ -188,7 +188,7 @@ def revoke(name: str, cluster: str, is_for_node: bool, hosts: str, timeout_s: fl
     change_roster(hosts, cluster, without, timeout_s)
     if not gone:
         raise _unknown(name, cluster)
-    print_event(as_json, f"{len(gone)} of {name} revoked", cluster=cluster, name=name, revoked=gone)
+    print_event(as_json, f"{many(len(gone), 'key')} of {name} revoked", cluster=cluster, name=name, revoked=gone)
 
 
 @keys.command("list")
@@ -216,10 +216,11 @@ def list_(cluster: str, hosts: str, timeout_s: float, as_json: bool) -> None:
         print_json({"cluster": cluster, "keys": [attrs.asdict(row) for row in roster.rows],
                     "revoked": list(roster.revoked)})
         return
-    shown = table("name", "roles", "queues", "until", "key")
-    for row in roster.rows:
+    shown, now_ms = table("name", "roles", "queues", "until", "key"), round(time.time() * 1000)
+    for row in sorted(roster.rows, key=lambda row: (not row.is_node, row.name)):
+        until = "for ever" if not row.until_ms else moment(row.until_ms)
         shown.add_row(row.name, ", ".join(row.roles), ", ".join(row.queues) or "all",
-                      moment(row.until_ms) if row.until_ms else "for ever", row.key)
+                      until if row.is_valid(now_ms) else f"over since {until}", row.key)
     print_table(shown)
     click.echo(f"{len(roster.revoked)} revoked")
 
@@ -240,6 +241,22 @@ def _next_file(name: str) -> Path:
 
 def _until_ms(life_s: float | None) -> int:
     return 0 if life_s is None else round((time.time() + life_s) * 1000)
+
+
+def _end_of_next(row: KeyRow, life_s: float | None) -> int:
+    """When the key ends that takes this one's place; ``Refused`` where that is over already."""
+    from skuld_py.errors import Refused
+
+    if life_s is None and not row.is_valid(round(time.time() * 1000)):
+        raise Refused("key_over", f"lasting: the newest key of {row.name} has ended by itself; say for how long"
+                      " another one is to last (--lasting)", name=row.name)
+    return row.until_ms if life_s is None else _until_ms(life_s)
+
+
+def _until(row: KeyRow) -> str:
+    from skuld_py.verbs.words import moment
+
+    return f" until {moment(row.until_ms)}" if row.until_ms else ""
 
 
 def _rows(roster: Roster | None, name: str, cluster: str) -> list[KeyRow]:

@@ -58,7 +58,7 @@ def zookeeper(data: Path, port: int, host: str, ensemble: str, tls: Path | None,
 
     servers = [each.strip() for each in ensemble.split(",") if each.strip()]
     with until_stopped(), contextlib.ExitStack() as held:
-        server = ZooKeeperServer(data, port, host=host, ensemble=servers, tls=_tls(tls, bool(servers)),
+        server = ZooKeeperServer(data, port, host=host, ensemble=servers, tls=_tls(tls, host, bool(servers)),
                                  users=_users(users))
         server.start(ALONE_S if not servers else TOGETHER_S)
         held.callback(server.stop)
@@ -69,15 +69,15 @@ def zookeeper(data: Path, port: int, host: str, ensemble: str, tls: Path | None,
                       f"ZooKeeper ended by itself. The end of {server.log}:\n{tail(server.log)}")
 
 
-def _tls(directory: Path | None, is_one_of_several: bool) -> ServerTls | None:
-    """The certificates to serve with; ``Refused`` when others may read their keys, or they are no use."""
+def _tls(directory: Path | None, host: str, is_one_of_several: bool) -> ServerTls | None:
+    """The certificates to serve with; ``Refused`` when others may read their keys, or are no use at this host."""
     from skuld_py.embedded.zookeeper_tls import ServerTls
     from skuld_py.keys.files import check_private
 
     if directory is None:
         return None
     made = ServerTls(directory)
-    made.check(is_one_of_several=is_one_of_several)
+    made.check(host, is_one_of_several=is_one_of_several)
     for file in made.secrets(is_one_of_several=is_one_of_several):
         check_private(file)
     return made

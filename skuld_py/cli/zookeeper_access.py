@@ -80,6 +80,6 @@ def _sasl(given: dict[str, Any]) -> Callable[[], tuple[str, str]]:
     from skuld_py.extras import require
     from skuld_py.keys.files import read_password
 
-    require("sasl", who="--zookeeper-user")
+    require("node", "sasl", who="--zookeeper-user")
     return lambda: (given["zookeeper-user"],
                     read_password("zookeeper-password-file", given["zookeeper-password-file"]))

@@ -148,7 +148,7 @@ class ZooKeeperServer:
             return
         java = self._java or find_java()
         if self._tls is not None:
-            self._tls.check(is_one_of_several=bool(self._ensemble))
+            self._tls.check(self._host, is_one_of_several=bool(self._ensemble))
         self._hold.close()
         self._hold.enter_context(process.held(self._directory))
         try:

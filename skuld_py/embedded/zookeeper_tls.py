@@ -52,11 +52,26 @@ class ServerTls:
         """Its files that hold keys."""
         return [self.directory / name for name in (SERVER, *((QUORUM,) if is_one_of_several else ()))]
 
-    def check(self, *, is_one_of_several: bool) -> None:
-        """``Refused`` naming the file that is not there, or no use."""
-        self._context(SERVER, AUTHORITY)
+    def check(self, host: str, *, is_one_of_several: bool) -> None:
+        """``Refused`` naming the file that is not there, no use, or for another host than this."""
+        self._check(SERVER, AUTHORITY, host)
         if is_one_of_several:
-            self._context(QUORUM, QUORUM_AUTHORITY)
+            self._check(QUORUM, QUORUM_AUTHORITY, host)
+
+    def _check(self, own: str, authority: str, host: str) -> None:
+        """Shake hands with oneself: nobody else would take a certificate that is over, or for another host."""
+        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        asking = self._context(own, authority)
+        serving.load_cert_chain(self.directory / own, password=lambda: "")
+        there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = asking.wrap_bio(back, there, server_hostname=host)
+        server = serving.wrap_bio(there, back, server_side=True)
+        try:
+            for side in (client, server, client):
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    side.do_handshake()
+        except ssl.SSLCertVerificationError as problem:
+            raise self._refusal(own, problem.verify_message.rstrip(".")) from problem
 
     def configuration(self, host: str, port: int, *, is_one_of_several: bool) -> str:
         """For ``zoo.cfg``."""

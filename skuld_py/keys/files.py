@@ -203,20 +203,27 @@ def _check_mode(path: Path, mode: int, secret: str = "the key") -> None:
                       file=str(path))
 
 
+_WHENCE = {
+    "cluster": "copy the file here that 'skuld cluster create --secure' has written",
+    "client": "make one with 'skuld keys make', or copy it here",
+    "node": "remove it from the data directory, and the node makes another one"}
+"""By kind, how one comes by a key file."""
+
+
 def _read(path: Path, kind: str, more: tuple[str, ...], perhaps: tuple[str, ...] = ()) -> dict[str, str]:
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             plain: dict[str, Any] = tomllib.load(file)
     except FileNotFoundError as problem:
-        raise Refused("no_key", f"there is no key file {path}; make one with 'skuld keys make', or copy it here",
+        raise Refused("no_key", f"there is no key file {path}; {_WHENCE[kind]}",
                       file=str(path)) from problem
     except (OSError, ValueError) as problem:
         raise Refused("bad_key_file", f"{path} cannot be read as a key: {problem}", file=str(path)) from problem
     _check_mode(path, mode)
     if plain.get("kind") != kind:
         raise Refused("bad_key_file", f"{path} holds the key of a {plain.get('kind', 'stranger')}, not of a"
-                      f" {kind}", file=str(path))
+                      f" {kind}; {_WHENCE[kind]}", file=str(path))
     for field in ("name", "public", "secret", *more, *(field for field in perhaps if field in plain)):
         if not isinstance(plain.get(field), str):
             raise Refused("bad_key_file", f"{path} has no {field}", file=str(path))

@@ -80,13 +80,12 @@ class Roster:
 
     def authorised(self, row: KeyRow) -> Roster:
         """With this row in place of that of the same key, if there is one. ``Refused`` for a revoked key, and for
-        a new client under the name of a node."""
+        a client that is called like a node: what is said of the one's keys would be said of the other's."""
         self.check_revoked(row)
         known = self.by_key.get(row.key)
-        if known is None and not row.is_node and {each.is_node for each in self.rows if each.name == row.name} == {
-                True}:
-            raise Refused("name_taken", f"name: {row.name} is the name of a node; choose another one for a client",
-                          name=row.name)
+        if known is None and not row.is_node and self.node(row.name):
+            raise Refused("name_taken", f"name: {row.name} is a node of this cluster; call the client otherwise",
+                          field="name")
         if known is not None and known.name != row.name:
             raise Refused("key_taken", f"key {row.key} is that of {known.name}; make another one for {row.name}",
                           name=row.name)
@@ -148,8 +147,10 @@ class Roster:
         self.check_newest(key)
         behind = sorted(name for name in live if not (rows := self.node(name)) or rows[-1].shows != key)
         if behind:
-            raise Refused("nodes_behind", f"cluster-key: node {', '.join(behind)} still shows the key before;"
-                          " start it again with the newest file, and run this again", nodes=", ".join(behind))
+            raise Refused("nodes_behind", f"cluster-key: {', '.join(behind)} still"
+                          f" {'shows' if len(behind) == 1 else 'show'} the key before; start"
+                          f" {'it' if len(behind) == 1 else 'them'} again with the newest file, and run this"
+                          " again", nodes=", ".join(behind))
         return attrs.evolve(self, cluster=(key,))
 
     def encode(self) -> bytes:
@@ -194,10 +195,13 @@ def make_row(key: str, name: str, roles: tuple[str, ...], queues: tuple[str, ...
         raise Refused("bad_role", f"role: {unknown[0] if unknown else 'none'} is no role of a client; use"
                       f" {', '.join(role for role in ROLES if role != NODE_ROLE)}")
     if len(queues) > QUEUES_MAX or not all(map(NAME.fullmatch, queues)):
-        raise Refused("bad_queue", "queue: is no beginning of a queue's name, or there are more than"
-                      f" {QUEUES_MAX}")
+        wrong = next((each for each in queues if not NAME.fullmatch(each)), "")
+        raise Refused("bad_queue", f"queue: {wrong[:60]!r} does not begin a queue's name, which is of letters,"
+                      " digits, '.', '_' and '-'" if wrong or "" in queues else
+                      f"queue: {len(queues)} beginnings are named; name {QUEUES_MAX} at most")
     if not WIDE_NAME.fullmatch(name):
-        raise Refused("bad_name", f"name: {name[:60]!r} is no name", field="name")
+        raise Refused("bad_name", f"name: {name[:60]!r} is no name; use letters, digits, '.', '_', ':', '@' and"
+                      " '-', starting with a letter or digit, at most 200", field="name")
     return KeyRow(check_key("key", key), name, roles, queues, until_ms)
 
 

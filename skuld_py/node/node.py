@@ -336,7 +336,8 @@ class Node:
 
     def _on_session(self, now_ms: int, session: Session) -> None:
         if session is not self.view.session:
-            self.view.bulletin.remark(Remark(Kind.SESSION, why=session.value))
+            is_end = self.view.is_leaving and session is Session.LOST
+            self.view.bulletin.remark(Remark(Kind.SESSION, why="over, for it stops" if is_end else session.value))
         self.view.session = session
         self._note_rights(now_ms)
         if session is Session.CONNECTED:

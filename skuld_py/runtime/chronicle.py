@@ -31,7 +31,7 @@ _WORDS = {
     Kind.SESSION: "the session with ZooKeeper is {why}",
     Kind.ELECTED: "elected leader of {about}: {why}",
     Kind.DEPOSED: "no longer leader of {about}: {why}",
-    Kind.MAJORITY_LOST: "no majority of the voters is alive for {about}: nothing of it is granted",
+    Kind.MAJORITY_LOST: "no majority of the voters is alive for {about}: no claims are granted there",
     Kind.MAJORITY_REGAINED: "a majority of the voters is alive again for {about}",
     Kind.FILL_BEGUN: "begins to fill {about} from the other nodes: {why}",
     Kind.FILL_DONE: "has filled {about} from the other nodes: {why}",

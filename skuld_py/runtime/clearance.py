@@ -9,7 +9,7 @@ what they may do is shown by a claim's proof, or it is only reading, and an id i
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -64,7 +64,7 @@ def check_clearance(owner: KeyRow | None, message: m.Message) -> None:
         raise Refused("denied", "key: it is revoked, or its time is over; ask the cluster's operator for another")
     if kind not in _requests_of(owner.roles):
         may = MAY.get(kind, ())
-        raise Refused("denied", f"{kind.__name__}: the key of {owner.name} has the role {_said(owner.roles)}, and"
+        raise Refused("denied", f"{kind.__name__}: the key of {owner.name} has the {_roles(owner.roles)}, and"
                       f" this needs {' or '.join(may)}; use another key, or have the role added ('skuld keys"
                       " authorise')", operation=kind.__name__)
     if owner.queues:
@@ -116,6 +116,10 @@ def signed(report: m.Report, owner: KeyRow | None) -> m.Report:
     """A worker's report under the name of its key, whatever it says of that itself; without keys, under none."""
     name = owner.name if owner is not None else ""
     return attrs.evolve(report, workers=tuple(attrs.evolve(row, key=name) for row in report.workers))
+
+
+def _roles(names: Sequence[str]) -> str:
+    return f"role {names[0]}" if len(names) == 1 else f"roles {' and '.join(names)}"
 
 
 def _said(words: Iterable[str]) -> str:

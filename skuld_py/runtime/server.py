@@ -260,8 +260,28 @@ class Server:
             loop.fail(self._failure)
         if not self._is_stopping:
             loop.run()
-        limit_ms = self._timing.handover_ms + _DEPART_MS
-        loop.finish(process.depart(self._clock.now_ms()), lambda: process.is_out, limit_ms)
+        self._end(loop, process)
+
+    def _end(self, loop: Loop, process: Process) -> None:
+        """Hand over what the node leads, and leave; say so, with the time that it took."""
+        name, began_ms, led = self._address.name, self._clock.now_ms(), self._led()
+        _log.info("node %s stops, and has others lead what it leads; partitions: %d", name, led,
+                  extra={"facts": {"event": "stopping", "node": name, "leads": led}})
+        out_ms: list[int] = []
+
+        def is_out() -> bool:
+            if process.is_out and not out_ms:
+                out_ms.append(self._clock.now_ms() - began_ms)
+            return bool(out_ms)
+        loop.finish(process.depart(began_ms), is_out, self._timing.handover_ms + _DEPART_MS)
+        took_ms, kept = out_ms[0] if out_ms else self._clock.now_ms() - began_ms, self._led()
+        _log.info("node %s has stopped: others lead %d of %d, and it %s the log, after %d ms", name, led - kept,
+                  led, "left" if out_ms else "could not leave", took_ms,
+                  extra={"facts": {"event": "stopped", "node": name, "handed_over": led - kept, "leads": kept,
+                                   "is_out": bool(out_ms), "took_ms": took_ms}})
+
+    def _led(self) -> int:
+        return sum(vnode.is_leading for vnode in self._node.view.vnodes)
 
     def _make_process(self, me: Member) -> Process:
         from skuld_py.almanac import next_tick

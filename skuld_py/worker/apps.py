@@ -6,6 +6,7 @@ the current directory, from which people start workers, goes into PYTHONPATH bef
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,11 @@ from pathlib import Path
 
 from skuld_py.embedded import python
 from skuld_py.errors import Refused
-from skuld_py.worker.registry import registered
+from skuld_py.worker.registry import lookup, registered
+
+NAMED = 5
+
+_log = logging.getLogger(__name__)
 
 
 def load_apps(modules: Sequence[str], py_files: Sequence[Path] = (), *, may_lack: bool = False) -> None:
@@ -33,6 +38,14 @@ def load_apps(modules: Sequence[str], py_files: Sequence[Path] = (), *, may_lack
     if not registered() and not may_lack:
         raise Refused("no_tasks", f"app: {', '.join(modules)} has no task functions; mark each with"
                       " @skuld_py.task, or name the module that has them", module=modules[0])
+
+
+def warn_of_spark(missing: str | None) -> None:
+    """Say before the first attempt is lost which functions need Spark, where it is not installed (``missing``)."""
+    names = sorted(name for name in registered() if lookup(name).task_traits.needs_spark)  # type: ignore[attr-defined]
+    if missing is not None and names:
+        shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+        _log.warning("each attempt at %s fails here: %s", shown, missing)
 
 
 def _load(module: str) -> None:

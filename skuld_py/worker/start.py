@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 
 from skuld_py.client.verbs import NODES_VARIABLE
-from skuld_py.worker.apps import load_apps
+from skuld_py.worker.apps import load_apps, warn_of_spark
 from skuld_py.worker.kinds.allowed import Allowed, allowing
 from skuld_py.worker.late_engine import LateEngine
 from skuld_py.worker.masters import check_master
@@ -50,7 +50,9 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
 
             return SparkEngine(place, conf=conf, machine_learning=machine_learning, apps=app)
 
-        worker = Worker(nodes, queue, LateEngine(make), slots=slots, lease_s=lease_s, grace_s=grace_s,
+        engine = LateEngine(make)
+        warn_of_spark(engine.missing)
+        worker = Worker(nodes, queue, engine, slots=slots, lease_s=lease_s, grace_s=grace_s,
                         stall_s=stall_s, holder=holder, renewer_log=directory / "renewer.log",
                         takes_seats=takes_seats, tags=tags)
         if metrics is not None:

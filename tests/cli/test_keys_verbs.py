@@ -15,6 +15,7 @@ from skuld_py.keys.files import ClusterKey, read_client_key, read_cluster_key, w
 from skuld_py.keys.pair import fresh
 from skuld_py.model.roster import NODE_ROLE, KeyRow, Roster, make_row
 from skuld_py.runtime.zookeeper import clusters, rosters
+from skuld_py.verbs.words import moment
 
 KEY = ClusterKey("prod", fresh(), "skuld-prod:x")
 
@@ -94,6 +95,34 @@ def test_a_cluster_is_created_with_the_keys_that_a_run_before_has_written(
     Path("prod.key").unlink()
     assert "kept.key exists, and is not the first client's" in create("--first-client", "kept.key").stderr
     assert not Path("prod.key").exists() and Path("kept.key").exists()
+
+
+def test_the_next_key_lasts_no_longer_than_the_one_before_unless_that_is_said(kept: Kept) -> None:
+    made = keys("make", "night", "--role", "worker", "--lasting", "90d")
+    until_ms = kept.roster.rows[-1].until_ms
+    assert f"may now act as worker until {moment(until_ms)}; its key" in made.output
+
+    assert keys("rotate", "night").exit_code == 0 and kept.roster.rows[-1].until_ms == until_ms > 0
+    assert keys("rotate", "night", "--lasting", "1h").exit_code == 0
+    assert 0 < kept.roster.rows[-1].until_ms < until_ms
+    assert keys("rotate", "shop").exit_code == 0 and kept.roster.rows[-1].until_ms == 0
+
+
+def test_of_a_key_that_is_over_another_one_wants_its_time(kept: Kept) -> None:
+    kept.roster = kept.roster.authorised(make_row(fresh().public, "old", ("reader",), (), 1))
+    refused = keys("rotate", "old")
+
+    assert refused.exit_code == 1 and "lasting: the newest key of old has ended" in refused.stderr
+    assert len(kept.roster.rows) == 3 and not Path("old-2.key").exists()
+    assert "over since 1970" in keys("list").output
+    assert keys("rotate", "old", "--lasting", "1h").exit_code == 0
+
+
+def test_no_client_is_called_like_a_node(kept: Kept) -> None:
+    refused = keys("make", "h:1", "--role", "reader")
+
+    assert refused.exit_code == 1 and "name: h:1 is a node of this cluster" in refused.stderr
+    assert len(kept.roster.rows) == 2 and not Path("h:1.key").exists()
 
 
 def test_a_client_s_key_is_revoked_without_more_words(kept: Kept) -> None:

@@ -104,10 +104,11 @@ def test_a_key_without_its_certificate_is_refused(asked: list[Any]) -> None:
 def test_a_user_needs_an_extra(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from skuld_py import extras
 
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    done = destroy("--zookeeper-user", "prod", "--zookeeper-password-file", "password")
+    for missing, named in (("puresasl", "sasl"), ("kazoo puresasl", "node,sasl")):
+        monkeypatch.setattr(extras, "find_spec", lambda name, gone=missing: None if name in gone.split() else name)
+        done = destroy("--zookeeper-user", "prod", "--zookeeper-password-file", "password")
 
-    assert done.exit_code == 1 and "pip install 'skuld-py[sasl]'" in done.stderr
+        assert done.exit_code == 1 and f"pip install 'skuld-py[{named}]'" in done.stderr
 
 
 def test_certificates_are_made_where_it_is_said(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_server_has_a_certificate_for_its_host(made: Path) -> None:
     for host, words in zip(HOSTS, ("DNS:zk1.example.org", "IP Address:10.0.0.1", "IP Address:FD77:0:0:0:0:0:0:1"),
                            strict=True):
-        ServerTls(made / host).check(is_one_of_several=True)
+        ServerTls(made / host).check(host, is_one_of_several=True)
         for name in ("server.pem", "quorum.pem"):
             assert words in text_of(made / host / name)
 
@@ -103,7 +103,16 @@ def test_a_file_that_is_no_use_is_named(made: Path, tmp_path: Path, name: str, i
             (tmp_path / path.name).write_text("no PEM" if path.name == name else path.read_text())
 
     with pytest.raises(Refused, match=rf"tls: .*/{name} is no use \(.+\); 'skuld certificates'"):
-        ServerTls(tmp_path).check(is_one_of_several=True)
+        ServerTls(tmp_path).check(HOSTS[1], is_one_of_several=True)
+
+
+@pytest.mark.parametrize("name", ["server.pem", "quorum.pem"])
+def test_the_directory_of_another_host_is_no_use(made: Path, tmp_path: Path, name: str) -> None:
+    for path in (made / HOSTS[1]).iterdir():
+        (tmp_path / path.name).write_bytes((made / HOSTS[0] / name if path.name == name else path).read_bytes())
+
+    with pytest.raises(Refused, match=rf"tls: .*/{name} is no use \(.* not valid for '{HOSTS[1]}'\)"):
+        ServerTls(tmp_path).check(HOSTS[1], is_one_of_several=True)
 
 
 def test_a_server_s_own_connection_is_sealed_or_none(made: Path) -> None:

@@ -50,10 +50,10 @@ def test_the_cluster_s_key_is_replaced_by_the_next_once_no_live_node_shows_it() 
         with pytest.raises(Refused, match=r"skuld cluster rotate|newe"):
             wrong()
     for row in (NODE, attrs.evolve(NODE, shows=old)):
-        with pytest.raises(Refused, match="node h:1 still shows the key before"):
+        with pytest.raises(Refused, match="h:1 still shows the key before; start it"):
             both.authorised(row).settled(new, ["h:1"])
         assert both.authorised(row).settled(new, []).cluster == (new,), "it is down, and will need the new one"
-    with pytest.raises(Refused, match="node h:9 still shows"):
+    with pytest.raises(Refused, match="h:9 still shows"):
         both.settled(new, ["h:9"])
     after = both.authorised(attrs.evolve(NODE, shows=new)).settled(new, ["h:1"])
     assert after.cluster == (new,) and after.settled(new, ["h:1"]) == after
@@ -110,8 +110,9 @@ def test_a_list_of_keys_that_zookeeper_would_not_take_is_refused(monkeypatch: py
 @pytest.mark.parametrize(("given", "words"), [
     (("short", "n", ("reader",)), "is no public key"), ((A, "n", ()), "role: none"),
     ((A, "n", (NODE_ROLE,)), "role: node is no role of a client"), ((A, "n", ("king",)), "role: king"),
-    ((A, "a b", ("reader",)), "name: 'a b' is no name"), ((A, "n", ("reader",), ("/",)), "beginning of a queue"),
-    ((A, "n", ("reader",), ("q",) * 33), "more than 32")])
+    ((A, "a b", ("reader",)), "name: 'a b' is no name; use letters"),
+    ((A, "n", ("reader",), ("/",)), "'/' does not begin a queue"),
+    ((A, "n", ("reader",), ("q",) * 33), "name 32 at most")])
 def test_what_is_no_row_is_named(given: tuple[Any, ...], words: str) -> None:
     with pytest.raises(Refused, match=words):
         make_row(*given)

@@ -11,7 +11,7 @@ from skuld_py.config import DEFAULT_TIMING, RULES
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
-from skuld_py.model.events import MembersChanged
+from skuld_py.model.events import MembersChanged, Session, SessionChanged
 
 
 def described_by(machines: Machines, name: str) -> m.Described:
@@ -61,6 +61,19 @@ def test_a_node_that_says_nothing_is_told_although_it_is_live() -> None:
     assert not any(row.is_silent for row in described_by(machines, mute).nodes), "it hears the others"
     machines.is_mute = ""
     assert not any(row.is_silent for row in described_by(machines, other).nodes)
+
+
+def test_a_leader_that_may_not_grant_is_none_for_itself_as_it_is_for_others() -> None:
+    """Without ZooKeeper each node told of leaderships of its own, and of none of the others: three pictures."""
+    machines = Machines(partitions=8)
+    assert {row.leader for row in described_by(machines, machines.names[0]).partitions} == {*machines.names}
+
+    for name in machines.names:
+        machines.give(name, SessionChanged(Session.SUSPENDED))
+    for name in machines.names:
+        rows = described_by(machines, name)
+        assert [row.leader for row in rows.partitions] == [""] * 8 and {row.leads for row in rows.nodes} == {0}
+    assert any(vnode.is_leading for vnode in machines.nodes[name].view.vnodes), "once it is back, it goes on"
 
 
 def test_whom_collection_waits_for_is_told_until_it_is_back() -> None:

@@ -53,6 +53,14 @@ def test_a_leader_without_a_session_says_why_it_leads_no_longer(told: Told) -> N
     assert Remark(Kind.SESSION, why="lost") in told.said[leader]
 
 
+def test_a_node_that_stops_ends_its_session_and_does_not_lose_it(told: Told) -> None:
+    name = told.machines.names[0]
+    told.machines.nodes[name].hand_over(told.machines.now_ms)
+    told.machines.give(name, SessionChanged(Session.LOST))
+
+    assert Remark(Kind.SESSION, why="over, for it stops") in told.said[name]
+
+
 def test_members_are_told_as_they_come_and_go_and_a_majority_when_it_is_lost_and_back(told: Told) -> None:
     first, *others = told.machines.names
     told.lose(*others)
@@ -65,6 +73,14 @@ def test_members_are_told_as_they_come_and_go_and_a_majority_when_it_is_lost_and
 
     assert len(told.of(Kind.MAJORITY_LOST)) == len(told.of(Kind.MAJORITY_REGAINED)) == 2
     assert {remark.about for remark in told.of(Kind.JOINED)} == set(others)
+
+
+def test_a_node_that_starts_and_knows_nobody_yet_says_nothing_of_majorities(told: Told) -> None:
+    first = told.machines.names[0]
+    told.machines.give(first, MembersChanged(()))
+    told.machines.pass_time(3_000)
+
+    assert told.of(Kind.MAJORITY_LOST) == []
 
 
 def test_a_clock_in_doubt_is_told_and_its_recovery_and_not_that_it_is_heard_first(told: Told) -> None:

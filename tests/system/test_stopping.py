@@ -130,6 +130,10 @@ def test_a_clean_stop_hands_leaderships_over(narrow: LocalCluster) -> None:
 
     assert took_s < 4
     assert stopped < 1 < killed
+    logs = "".join(narrow.node_log(index).read_text() for index in range(3))
+    assert "stops, and has others lead what it leads; partitions: 1\n" in logs
+    assert "has stopped: others lead 1 of 1, and it left the log, after " in logs
+    assert "the session with ZooKeeper is lost" not in logs, "it has ended the session itself"
 
 
 def test_after_a_clean_stop_all_partitions_are_led_sooner_than_after_a_kill(cluster: LocalCluster) -> None:

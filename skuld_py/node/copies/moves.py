@@ -41,7 +41,7 @@ DROP_ROWS = 2_000
 STAYING = (Role.MEMBER, Role.LEARNER)
 """What a node must tell the leader that it is no more, once it is about to stop."""
 NO_JOB = (Role.MEMBER, Role.STRANGER)
-FILLS = {Role.LEARNER: "to become a voter", Role.SUSPECT: "its memory is not to be trusted"}
+FILLS = {Role.LEARNER: "to become a voter", Role.SUSPECT: "its memory could not be trusted"}
 """Why a role fills from other copies."""
 
 

@@ -283,10 +283,11 @@ class Steward(Duty):
             self._shifts.pop(vnode.partition, None)
 
     def _note_majority(self, vnode: Vnode) -> None:
-        """Say when no majority of the voters, of which this node is one, is alive; and when one is again."""
-        voters, partition = vnode.standing.cohort, vnode.partition
-        is_lost = self._view.me.name in voters and not has_majority(
-            voters, [name for name in voters if name in self._view.live])
+        """Say when no majority of the voters, of which this node is one, is alive; and when one is again. A node
+        that starts knows of nobody before it is a member itself, and says nothing."""
+        voters, partition, live, me = vnode.standing.cohort, vnode.partition, self._view.live, self._view.me.name
+        is_lost = me in voters and me in live and not has_majority(
+            voters, [name for name in voters if name in live])
         if is_lost and partition not in self._without_majority:
             self._without_majority[partition] = None
             vnode.remark(Kind.MAJORITY_LOST)

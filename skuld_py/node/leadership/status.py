@@ -32,13 +32,15 @@ def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRo
               collections: tuple[m.CollectionRow, ...], programs: Mapping[str, Program],
               silent: Collection[str], workers: Mapping[str, tuple[int, int]],
               held: tuple[m.HeldRow, ...] = ()) -> m.Described:
-    """Nodes, partitions, moves, paused queues, and collections. ``programs``: what other nodes said they run.
+    """Nodes, partitions, moves, paused queues, and collections. A leader is one that grants, as others say it of
+    themselves: without ZooKeeper this node names itself as little. ``programs``: what other nodes said they run.
     ``silent``: live nodes of which nothing is heard. ``workers``: how many report to other nodes, and their
     slots."""
     workers = {**workers, view.me.name: (len(view.attendance), view.attendance.slots)}
     programs = {**programs, view.me.name: own_program(view)}
     owners = [vnode.owners for vnode in view.vnodes]
-    leaders = [view.leader_of(vnode.partition) for vnode in view.vnodes]
+    known = [view.leader_of(vnode.partition) for vnode in view.vnodes]
+    leaders = [leader if leader != view.me.name or view.may_grant else "" for leader in known]
     nodes = tuple(m.NodeRow(name, name in view.live, leaders.count(name),
                             sum(1 for placed in owners if name in placed), clocks.verdict(name).value,
                             clocks.offset_ms(name), clocks.error_ms(name), *programs.get(name, UNSAID),

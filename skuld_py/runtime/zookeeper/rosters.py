@@ -15,7 +15,7 @@ from kazoo.exceptions import BadVersionError, NoNodeError
 
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.roster import Roster
-from skuld_py.runtime.zookeeper.clusters import connection, path_of
+from skuld_py.runtime.zookeeper.clusters import connection, path_of, unknown
 from skuld_py.runtime.zookeeper.connection import Connection
 
 LOOK_S = 15.0
@@ -30,13 +30,15 @@ def roster_path(root: str) -> str:
 
 
 def read_roster(hosts: str, cluster: str, timeout_s: float = 10.0) -> Roster | None:
-    """The roster; None for a cluster without keys."""
+    """The roster; None for a cluster without keys. ``Refused`` where there is no such cluster."""
     path = roster_path(path_of(cluster))
     with connection(hosts, timeout_s, is_write=False) as client:
         try:
             client.sync_async(path)
             raw = client.get_async(path).get(timeout=timeout_s)[0]
         except NoNodeError:
+            if client.exists_async(path_of(cluster)).get(timeout=timeout_s) is None:
+                raise unknown(client, hosts, cluster, timeout_s) from None
             return None
     return _decoded(path, raw)
 

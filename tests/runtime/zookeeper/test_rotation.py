@@ -165,7 +165,7 @@ def test_the_key_before_is_not_ended_while_a_live_node_shows_it(town: Town) -> N
         for key in (None, town.old):
             if key is not None:
                 town.say(ANNA, key)
-            with pytest.raises(Refused, match=f"node {ANNA.name} still shows the key before; start it again"):
+            with pytest.raises(Refused, match=f"{ANNA.name} still shows the key before; start it again"):
                 town.end()
         assert read_parameters(town.asked_by(town.old), town.name).cluster == town.name
         town.say(ANNA, town.new)

@@ -50,6 +50,13 @@ def owners_of_all(server: ZooKeeperServer, cluster: str) -> dict[str, Any]:
         return {path: client.get_acls(path)[0] for path in found}
 
 
+def test_keys_of_a_cluster_that_is_not_there_are_not_the_absence_of_keys(server: ZooKeeperServer,
+                                                                         cluster: str) -> None:
+    assert read_roster(server.hosts, cluster) is None, "it has none"
+    with pytest.raises(Refused, match=r"knows no cluster nobody-s; it has: .*unknown_cluster"):
+        read_roster(server.hosts, "nobody-s")
+
+
 def test_all_that_a_cluster_keeps_becomes_its_owners(server: ZooKeeperServer, cluster: str) -> None:
     filled(server, cluster)
     before = read_parameters(server.hosts, cluster)
