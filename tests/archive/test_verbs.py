@@ -35,7 +35,7 @@ def over(monkeypatch: pytest.MonkeyPatch) -> World:
         yield made
     monkeypatch.setattr("skuld_py.cli.archive.connected", connected)
     monkeypatch.setattr("skuld_py.archive.source.source_of", source_of)
-    monkeypatch.setattr("skuld_py.cli.archive._store", lambda *_: made)
+    monkeypatch.setattr("skuld_py.archive.arrow_site.ArrowStore", lambda *_: made)
     monkeypatch.setattr("skuld_py.archive.rows.Rows", lambda store, *_: store)
     monkeypatch.setattr("skuld_py.archive.archiver.PAUSE_S", 0.01)
     return made
