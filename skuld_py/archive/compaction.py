@@ -303,7 +303,7 @@ def _ranges(root: Path, sources: Sequence[_Source]) -> Iterator[tuple[str, str |
                                 .column("id").combine_chunks() for each in sources])
         order = pc.sort_indices(ids)
         firsts = ["", *(ids[order[at].as_py()].as_py() for at in range(step, rows, step))]
-    yield from pairwise([*dict.fromkeys(firsts), None])  # type: ignore[misc]
+    yield from pairwise([*dict.fromkeys(firsts), None])
 
 
 def _read(root: Path, source: _Source, wanted: Any) -> pa.Table:

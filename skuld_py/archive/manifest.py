@@ -38,10 +38,11 @@ _CHANGE = re.compile(r"(\d{20})\.json")
 _SNAPSHOT = re.compile(r"(\d{20})\.snapshot\.json")
 _TRIES = 20
 _REMEDY = "; restore the file from a copy of the archive, or read the files below 'files' as they are"
-_text, _whole, _maybe = (attrs.validators.instance_of(kind) for kind in (str, int, int | None))
+_text, _whole = attrs.validators.instance_of(str), attrs.validators.instance_of(int)
+_maybe, _truth = attrs.validators.optional(_whole), attrs.validators.instance_of(bool)
 
 
-def _check_path(file: object, attribute: object, value: object) -> None:
+def _check_path(file: object, attribute: object, value: str) -> None:
     if type(value) is not str or not value or value.startswith("/") or ".." in value.split("/"):
         raise TypeError(f"path {str(value)[:80]!r} does not lie below the root")
 
@@ -64,7 +65,7 @@ class File:
     first_ended_ms: int | None = attrs.field(validator=_maybe)
     last_ended_ms: int | None = attrs.field(validator=_maybe)
     born: int = attrs.field(default=0, validator=_whole)
-    is_open: bool = attrs.field(default=False, validator=attrs.validators.instance_of(bool))
+    is_open: bool = attrs.field(default=False, validator=_truth)
 
 
 _FIELDS = tuple(each.name for each in attrs.fields(File))

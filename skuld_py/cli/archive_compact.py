@@ -21,9 +21,10 @@ F = TypeVar("F", bound=Any)
 
 def keep_option(function: F) -> F:
     """Retention of the archive itself."""
-    return click.option(  # type: ignore[no-any-return]
+    return click.option(
         "--keep", "keep_days", type=click.IntRange(1, 36_500), metavar="DAYS", default=None,
-        show_default="for ever", help="Remove days from the archive on which tasks ended longer ago than this.")(function)
+        show_default="for ever",
+        help="Remove days from the archive on which tasks ended longer ago than this.")(function)
 
 
 @click.command()

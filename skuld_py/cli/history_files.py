@@ -40,8 +40,8 @@ def files(root: str, queue: str | None, day: str | None, as_json: bool) -> None:
     check_archive(root)
     found = live(path)
     if found.old:
-        raise Refused("old_layout", f"root: the manifest does not name {many(len(found.old), 'file')} of an earlier"
-                      f" release; 'skuld archive compact {root}' takes them over", root=root)
+        raise Refused("old_layout", f"root: the manifest does not name {many(len(found.old), 'file')} of an"
+                      f" earlier release; 'skuld archive compact {root}' takes them over", root=root)
     for file in sorted(found.files, key=lambda each: (each.day, each.queue, each.first_id)):
         if (queue is None or file.queue == queue) and (day is None or file.day == day):
             print_json({**attrs.asdict(file), "path": str(path / file.path)}) if as_json else click.echo(
