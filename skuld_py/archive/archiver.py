@@ -48,6 +48,9 @@ IDLE_FILES = 16
 """So many small files of a day and a queue are compacted when there is nothing else to do."""
 REFUSALS_MAX = 16
 """Refusals in a row, beyond those on the way from a batch to one task, after which the place is at fault."""
+OTHER = ("another archiver",)
+"""What a partition waits for whose pages another is given. It is heard of by its leader, so it lives, and then
+this one waits as long as it works; when it falls silent, the pages are this one's."""
 PASSING = ("no_leader", "not_leader", "unavailable")
 """Refusals that say only that a partition has no leader now."""
 
@@ -210,6 +213,9 @@ class Archiver:
                 continue
             elif not report.waiting or self._clock() >= moved_s + wait_s:
                 return report
+            elif OTHER in report.waiting.values():
+                moved_s = self._clock()
+                self._pause(PAUSE_S)
             else:
                 self._pause(PAUSE_S)
 
@@ -246,7 +252,7 @@ class Archiver:
             partition.is_done = not partition.is_old
             self._written.pop(partition.number, None)
         elif not partition.unconfirmed and not partition.is_stuck:
-            self.report.waiting[partition.number] = answer.awaited
+            self.report.waiting[partition.number] = answer.awaited or (OTHER if answer.is_others else ())
         return False
 
     def _unwritten(self, page: Page) -> list[_Row]:

@@ -12,11 +12,12 @@ from time import time
 
 import attrs
 
-from skuld_py.archive.arrow_store import ArrowStore
+from skuld_py.archive.arrow_store import TRIES, ArrowStore
 from skuld_py.archive.compaction import GRACE_MS, Compacted, Compaction
 from skuld_py.archive.drafts import Drafts, sweep, unwritable
-from skuld_py.archive.manifest import Manifest
+from skuld_py.archive.manifest import Change, Manifest
 from skuld_py.archive.rows import batch_name
+from skuld_py.errors import Refused
 
 
 @attrs.frozen
@@ -39,6 +40,15 @@ class Site:
             except OSError as error:
                 raise unwritable(root, error) from error
             yield cls(root, drafts, manifest, ArrowStore(root, drafts, manifest, now_ms))
+
+    @property
+    def archive(self) -> str:
+        """The name of the archive, which its first change gives it."""
+        for _ in range(TRIES):
+            if name := self.manifest.refresh().archive:
+                return name
+            self.manifest.put(Change(now_ms()))
+        raise Refused("not_written", "root: other archivers were faster; run fewer on one root")
 
     def compact(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
                 takes_over: bool = True, on_group: Callable[[str, str], None] = lambda day, queue: None

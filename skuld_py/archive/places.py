@@ -55,6 +55,7 @@ class LocalPlace:
 
     def __init__(self, root: Path) -> None:
         self.root = self._root = root
+        self.name = str(root)
         self._writing = root / WRITING
 
     @contextmanager
@@ -91,7 +92,7 @@ class RemotePlace:
     """Anything else that Spark can write to."""
 
     def __init__(self, root: str) -> None:
-        self._root = root.rstrip("/")
+        self.name = self._root = root.rstrip("/")
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ thread writes. A few questions are on their way at a time.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,12 +28,15 @@ class ClusterSource:
     def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
         self._client = client
         self._loop = loop
+        self._number = secrets.randbits(62) + 1
+        """Of this archiver, among others."""
 
     def offered(self, questions: Sequence[Question]) -> list[Page | SkuldError]:
         """The pages on offer, or why there is none."""
         client = self._client
         return self._all([client.offered(each.partition, epoch=each.epoch, after=each.after,
-                                         wanted_ms=each.wanted_ms) for each in questions])
+                                         wanted_ms=each.wanted_ms, archiver=self._number)
+                          for each in questions])
 
     def archived(self, pages: Sequence[Page]) -> list[int | SkuldError]:
         """Have pages deleted; how many tasks of each were."""

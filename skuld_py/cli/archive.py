@@ -40,13 +40,15 @@ LEFT = 1
 @click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="30s",
               help="How long to ask again partitions of which something may be on offer soon.")
 @keep_option
+@click.option("--replace", "replaces", is_flag=True, show_default=False,
+              help="From now on this is the cluster's archive, instead of the one that was.")
 @master_options(MASTER)
 @nodes_option
 @timeout_option("30s")
 @json_option
 @click.pass_context
 def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, keep_days: int | None,
-            conf: dict[str, str], nodes: str, timeout_s: float, as_json: bool) -> None:
+            replaces: bool, conf: dict[str, str], nodes: str, timeout_s: float, as_json: bool) -> None:
     """Write tasks that ended longer ago than the nodes' --retention to Parquet files below ROOT, with claims, logs
     and results, and then have them deleted. Nothing is deleted that is not written.
 
@@ -74,6 +76,8 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     said: list[bool] = []
     with until_stopped(), ExitStack() as stack:
         site = _site(stack, place, keep_days)
+        with connected(nodes, timeout_s) as client:
+            client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
         archiver = _archiver(stack, nodes, timeout_s, place, site, conf, as_json)
         said.append(_run(archiver, wait_s, every_s, as_json, partial(_tidy, site, keep_days, as_json)))
     if not said and every_s is None:

@@ -1,4 +1,4 @@
-"""The manifest, drafts, and compaction: each task is in one live file, whoever writes, dies or sleeps meanwhile."""
+"""Manifest, drafts and compaction: each task is in one live file, whoever writes, dies or sleeps meanwhile."""
 
 from __future__ import annotations
 
@@ -228,7 +228,8 @@ def test_files_of_a_day_and_a_queue_become_one_and_old_ones_go_after_their_grace
         found = pq.read_table(tmp_path / each.path, partitioning=None).column("id").to_pylist()
         assert (found, found[0], found[-1], len(found)) == (sorted(found), each.first_id, each.last_id, each.rows)
     assert site.compact(grace_ms=0).unlinked == done.files
-    assert sum(path.exists() for path in before.paths) == len(groups) - done.into and not site.manifest.state.removed
+    assert sum(path.exists() for path in before.paths) == len(groups) - done.into
+    assert not site.manifest.state.removed
 
 
 def test_files_that_nodes_may_still_have_tasks_of_are_left_alone(tmp_path: Path, site: Site) -> None:
