@@ -104,6 +104,12 @@ class Archiving(Setting):
         return Page(partition, tuple(tasks), True, (), answer.epoch, answer.ids, answer.digests)
 
     @verb
+    def archive_root(self) -> Work[str | None]:
+        """Where the archive of this cluster's ended tasks is, as its archivers call it; None if none has said."""
+        found = _root_of((yield from self._values(ARCHIVE, ARCHIVE)).get(ARCHIVE))
+        return None if found is None else found.root
+
+    @verb
     def offered(self, partition: int, *, epoch: int = 0, after: int = 0, wanted_ms: int = 0,
                 archiver: int = 0) -> Work[Page]:
         """As ``collectable``, for archivers: a page as records, the one behind the page ``after`` of an epoch.

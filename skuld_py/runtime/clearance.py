@@ -62,7 +62,7 @@ def check_clearance(owner: KeyRow | None, message: m.Message) -> None:
     """``Refused`` unless the owner of a key may ask for that; None: the key counts no more."""
     kind = type(message)
     if isinstance(message, m.GetSettings | m.PutSetting) and message.kind == ARCHIVE:
-        kind = m.Offer  # to say where an archive is, is an archiver's
+        kind = m.Get if isinstance(message, m.GetSettings) else m.Offer  # where it is, all may know
     if owner is None:
         raise Refused("denied", "key: it is revoked, or its time is over; ask the cluster's operator for another")
     if kind not in _requests_of(owner.roles):
