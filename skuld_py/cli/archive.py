@@ -7,11 +7,9 @@ Where nothing is to be written, no Spark is started.
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -140,9 +138,10 @@ def _is_written_here(place: Any) -> bool:
 
 
 def _store(stack: ExitStack, place: Any, conf: dict[str, str]) -> Any:
+    from skuld_py.archive.scratch import scratch_directory
     from skuld_py.archive.spark_store import SparkStore, spark
 
-    scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skuld-archive-")))
+    scratch = stack.enter_context(scratch_directory("skuld-archive-"))
     return SparkStore(stack.enter_context(spark(scratch, conf)), place)
 
 

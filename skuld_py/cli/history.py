@@ -7,18 +7,17 @@ Spark's, which takes some seconds to start. A task is shown as ``skuld get`` sho
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from skuld_py.cli.archive import MASTER
 from skuld_py.cli.history_files import files
+from skuld_py.cli.history_restore import restore
 from skuld_py.cli.options import json_option
 from skuld_py.cli.spark_options import master_options
 from skuld_py.cli.values import PAST, TASK_ID
@@ -84,9 +83,9 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
     uri, filters = check_archive(root), Filters(task_id, queue, states, since, until)
     with ExitStack() as stack:
         if sql is not None:
-            _show_answer(_by_spark(stack, uri, filters, conf), sql, limit, as_json)
+            _show_answer(by_spark(stack, uri, filters, conf), sql, limit, as_json)
             return
-        found = _by_arrow(root, filters, conf) or _by_spark(stack, uri, filters, conf)
+        found = by_arrow(root, filters, conf) or by_spark(stack, uri, filters, conf)
         if is_count:
             _show_count(found, limit, as_json)
         elif task_id is not None:
@@ -96,18 +95,21 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
 
 
 history.add_command(files)
+history.add_command(restore)
 
 
-def _by_spark(stack: ExitStack, uri: str, filters: Filters, conf: dict[str, str]) -> History:
+def by_spark(stack: ExitStack, uri: str, filters: Filters, conf: dict[str, str]) -> History:
+    """With Spark, until the stack is left."""
+    from skuld_py.archive.scratch import scratch_directory
     from skuld_py.archive.spark_history import History
     from skuld_py.archive.spark_store import SHORT, spark
 
-    scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="skuld-history-"))
-    runtime = stack.enter_context(spark(Path(scratch), {**SHORT, **conf}))
+    scratch = stack.enter_context(scratch_directory("skuld-history-"))
+    runtime = stack.enter_context(spark(scratch, {**SHORT, **conf}))
     return History(runtime.start(), uri, filters)
 
 
-def _by_arrow(root: str, filters: Filters, conf: dict[str, str]) -> ArrowHistory | None:
+def by_arrow(root: str, filters: Filters, conf: dict[str, str]) -> ArrowHistory | None:
     """Without Spark, where a manifest names all files."""
     from skuld_py.archive.live import live
     from skuld_py.archive.places import local_path
@@ -137,7 +139,7 @@ def _show_one(found: Found, task_id: TaskId, as_json: bool) -> None:
     from skuld_py.errors import Refused
 
     for row in found.rows(1):
-        print_json(_document(row)) if as_json else show_task(task_of(row), now_ms())
+        print_json(document(row)) if as_json else show_task(task_of(row), now_ms())
         return
     raise Refused("no_such_task", f"id: no task {task_id} is in this archive; if it is not deleted yet, 'skuld"
                   " get' shows it", id=task_id)
@@ -149,7 +151,7 @@ def _show_list(found: Found, limit: int | None, as_json: bool) -> None:
 
     if as_json:
         for row in found.rows(limit):
-            showing.print_json(_document(row))
+            showing.print_json(document(row))
         return
     for number, row in enumerate(found.rows(limit, _SHOWN)):
         if number == 0:
@@ -159,7 +161,7 @@ def _show_list(found: Found, limit: int | None, as_json: bool) -> None:
         click.echo(line + showing.shortened(showing.content_shown(bytes(row["payload"])), len(line)))
 
 
-def _document(row: Mapping[str, Any]) -> dict[str, Any]:
+def document(row: Mapping[str, Any]) -> dict[str, Any]:
     """As ``skuld get`` has it, and what only the archive knows."""
     from skuld_py.archive.rows import task_of
     from skuld_py.verbs import documents

@@ -196,7 +196,7 @@ def _uncollected(facts: Facts) -> list[str]:
 def _unarchived(facts: Facts) -> Iterator[str]:
     """Ended tasks that no archiver takes, or not as fast as they end."""
     found = collection_of(facts.described)
-    if found is not None and found.unarchived_since_ms and found.unarchived_since_ms + UNARCHIVED_MS < facts.now_ms:
+    if found is not None and 0 < found.unarchived_since_ms < facts.now_ms - UNARCHIVED_MS:
         late = said((facts.now_ms - found.unarchived_since_ms) // 60_000 * 60)
         yield (f"{many(found.unarchived, 'ended task')} wait on the nodes for an archive, the first of them for"
                f" {late}: run 'skuld archive ROOT --every 1h', or more of them on one root")
