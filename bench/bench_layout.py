@@ -139,7 +139,7 @@ def main() -> None:
     tasks = options.tasks // options.batches * options.batches
     first = datetime(2026, 11, 1, tzinfo=UTC)
     table = Table("layout", "question", "took", "processor", "wanted", "right", "load")
-    os.fsync = lambda handle: None  # it is reading that is measured, and ten thousand batches are many
+    os.fsync = lambda fd: None  # it is reading that is measured, and ten thousand batches are many
     with tempfile.TemporaryDirectory(prefix="skuld-layout-") as scratch:
         root = Path(scratch) / "archive"
         with Site.held(root) as site:

@@ -8,7 +8,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -27,10 +27,14 @@ from skuld_py.archive.filters import Filters
 from skuld_py.archive.live import live
 from skuld_py.archive.manifest import Change, File, Manifest
 from skuld_py.archive.rows import Row, day_of, ended_ms, row_of, task_of
+from skuld_py.archive.scratch import scratch_directory
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
+from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
 from skuld_py.model.task import Task
+from skuld_py.testing import MemoryClient
+from skuld_py.verbs.attention import UNARCHIVED_MS, Facts, concerns
 
 TASKS = [plain(number, NAMES[number % 3], at_ms=NOON_MS + number * DAY_MS // 8) for number in range(24)]
 
@@ -346,3 +350,61 @@ def test_others_count_right(filled_root: Path, reader: str) -> None:
         counted = sum(len(module.read_parquet(path)) for path in paths)
 
     assert counted == len(TASKS)
+
+
+# -- one archive, and what waits for it -----------------------------------------------------------------------
+
+
+def test_a_second_root_is_refused_with_the_remedy() -> None:
+    with MemoryClient() as client:
+        assert client.archive_root() is None
+        client.enter_archive("/srv/a", "name")
+        client.enter_archive("/mnt/a", "name")
+        with pytest.raises(Refused, match=r"archive at /srv/a.* --replace") as refusal:
+            client.enter_archive("/srv/b", "other")
+        assert refusal.value.code == "other_archive"
+
+        client.enter_archive("/srv/b", "other", replaces=True)
+
+        assert client.archive_root() == "/srv/b"
+
+
+def test_what_waits_too_long_for_an_archive_is_a_concern() -> None:
+    with MemoryClient() as client:
+        seen = client.status()
+    row = m.CollectionRow("n", 3, 0, (), 1_000_000, 5_000)
+    facts = Facts("c", 1, 0, attrs.evolve(seen, collections=(row,)), now_ms=5_000 + UNARCHIVED_MS)
+
+    assert "unarchived" not in [each.kind for each in concerns(facts)]
+    found = concerns(attrs.evolve(facts, now_ms=facts.now_ms + 1))
+    late = [each.words for each in found if each.kind == "unarchived"]
+    assert len(late) == 1 and "1000000 ended tasks wait" in late[0] and "'skuld archive ROOT" in late[0]
+
+
+def test_scratch_that_a_killed_owner_left_is_swept_and_that_of_a_living_one_is_not(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    dead, old = tmp_path / "skuld-x-dead", tmp_path / "skuld-x-old"
+    for path in (dead, old):
+        path.mkdir()
+    (dead / "lock").touch()
+
+    with scratch_directory("skuld-x-") as one, scratch_directory("skuld-x-") as two:
+        assert one.is_dir() and two.is_dir() and old.is_dir() and not dead.exists()
+    assert list(tmp_path.iterdir()) == [old]
+
+
+def test_restored_tasks_are_data_that_nothing_runs(filled_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MemoryClient() as client:
+        @contextmanager
+        def connected(*_: object) -> Iterator[MemoryClient]:
+            yield client
+        monkeypatch.setattr("skuld_py.cli.history_restore.connected", connected)
+        for _ in range(2):
+            ran = CliRunner().invoke(main, ["history", "restore", str(filled_root), "--json"],
+                                     catch_exceptions=False)
+        back = [client.get(json.loads(line)["new"]) for line in ran.stdout.splitlines()[:-1]]
+
+        assert client.claim("restored", n=100) == []
+        assert {task.state for task in back} == {"cancelled"} and client.count() == len(TASKS)
+        assert sorted(json.loads(task.payload)["id"] for task in back) == ids_of(TASKS)

@@ -93,7 +93,8 @@ def command_of(verb: str) -> click.Command:
     command: click.Command | None = main
     for part in verb.split():
         assert command is not None
-        command = command.get_command(context, part) if isinstance(command, click.Group) else inner_of(command)[part]
+        is_group = isinstance(command, click.Group)
+        command = command.get_command(context, part) if is_group else inner_of(command)[part]
     assert command is not None
     return command
 
