@@ -47,7 +47,10 @@ class Site:
         for _ in range(TRIES):
             if name := self.manifest.refresh().archive:
                 return name
-            self.manifest.put(Change(now_ms()))
+            try:
+                self.manifest.put(Change(now_ms()))
+            except OSError as error:
+                raise unwritable(self.root, error) from error
         raise Refused("not_written", "root: other archivers were faster; run fewer on one root")
 
     def compact(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,

@@ -126,6 +126,9 @@ class Manifest:
                 return self._read()
             except FileNotFoundError:
                 continue  # wiped meanwhile: a newer snapshot is there
+            except OSError as error:
+                raise Refused("not_read", f"root: {self._directory} cannot be read: {error.strerror}; mend its"
+                              " permissions or its mount") from error
         raise Refused("damaged_manifest", f"root: {self._directory} lacks a change{_REMEDY}")
 
     def put(self, change: Change) -> bool:
@@ -133,7 +136,8 @@ class Manifest:
         state = self.state
         number = state.version + 1
         archive = state.archive or secrets.token_hex(8)
-        self._directory.mkdir(parents=True, exist_ok=True)
+        if not state.version:  # later on, one that is not there is on a mount that has vanished
+            self._directory.mkdir(parents=True, exist_ok=True)
         change = attrs.evolve(change, add=tuple(attrs.evolve(file, born=file.born or number)
                                                 for file in change.add))
         if not self._create(self._change(number), {"format": FORMAT, "version": number, "archive": archive,

@@ -204,6 +204,31 @@ def test_drafts_are_no_parquet_for_who_globs(tmp_path: Path, site: Site, monkeyp
     assert list(tmp_path.rglob("*.draft")) and not list(tmp_path.rglob("*.parquet"))
 
 
+def test_a_mount_that_vanished_is_said_and_nothing_is_made_in_its_place(tmp_path: Path) -> None:
+    root = tmp_path / "mount"
+    with Site.held(root) as made:
+        made.store.begin()
+        made.store.write("a", rows_of(TASKS))
+        root.rename(tmp_path / "away")
+        root.mkdir()
+        with pytest.raises(Refused, match="No such file or directory; nothing of it is deleted"):
+            made.store.write("b", rows_of(NEW_ONES))
+        made.store.settled(blob(TASKS))
+        with pytest.raises(Refused, match="No such file"):
+            made.store.end(is_whole=True)
+    assert list(root.iterdir()) == []
+
+
+def test_a_manifest_that_may_not_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+    (tmp_path / manifest.DIRECTORY).mkdir()
+    monkeypatch.setattr(os, "listdir", denied)
+
+    with pytest.raises(Refused, match="cannot be read: Permission denied; mend"):
+        Manifest(tmp_path).refresh()
+
+
 # -- compaction -----------------------------------------------------------------------------------------------
 
 
