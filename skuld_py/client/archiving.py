@@ -111,14 +111,14 @@ class Archiving(Setting):
 
     @verb
     def offered(self, partition: int, *, epoch: int = 0, after: int = 0, wanted_ms: int = 0,
-                archiver: int = 0) -> Work[Page]:
+                archiver: int = 0, leaves: bool = False) -> Work[Page]:
         """As ``collectable``, for archivers: a page as records, the one behind the page ``after`` of an epoch.
         With ``wanted_ms`` the leader does not wait before it collects up to that time. Of several archivers that
-        ask, each with a number of its own, one is given pages. A node of a release before protocol 3 gives the
-        first page again, without a number."""
+        ask, each with a number of its own, one is given pages; one that ``leaves`` gets none. A node of a release
+        before protocol 3 gives the first page again, without a number."""
         _check(partition)
         question = m.Offer(0, partition, in_columns=True, epoch=epoch, after=after, wanted_ms=wanted_ms,
-                           archiver=archiver)
+                           archiver=archiver, leaves=leaves)
         answer = (yield from ask(m.Offered, question)).message
         records = _records(answer) if answer.ids else []
         cut = task_ids.split(answer.cut)

@@ -30,6 +30,15 @@ def test_who_is_silent_is_followed_by_another() -> None:
     assert given(sharing, SILENT_MS, 2) == set(PARTITIONS)
 
 
+def test_who_leaves_is_followed_at_once() -> None:
+    sharing = Sharing()
+    given(sharing, 0, 1)
+    for partition in PARTITIONS:
+        sharing.leave(partition, 1)
+
+    assert given(sharing, 1, 2) == set(PARTITIONS)
+
+
 def test_who_has_no_number_is_given_all_and_takes_nothing_from_others() -> None:
     sharing = Sharing()
     given(sharing, 0, 1)

@@ -70,7 +70,8 @@ class Offer(Message):
     """Ask for a page of a partition that waits to be archived; to a node, then to the leader. ``in_columns``: the
     answer may have all that came with protocol 3. ``epoch``, ``after``: of the page before the one that is wanted;
     who knows no such fields gives the first page again. ``wanted_ms``: do not wait to collect up to this time.
-    ``archiver``: a number that no other archiver has; 0 of who wants pages whoever else asks."""
+    ``archiver``: a number that no other archiver has; 0 of who wants pages whoever else asks. ``leaves``: it wants
+    no more, and no page now."""
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
@@ -81,6 +82,7 @@ class Offer(Message):
     after: int = fields.number(default=0, since=3)
     wanted_ms: int = fields.moment(default=0, since=3)
     archiver: int = fields.number(default=0, since=3)
+    leaves: bool = fields.truth(default=False, since=3)
 
 
 @attrs.frozen

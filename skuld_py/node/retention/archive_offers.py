@@ -105,6 +105,9 @@ class ArchiveOffers:
     def _in_columns(self, now_ms: int, vnode: Vnode, message: m.Offer) -> m.Offered:
         partition, slices = message.partition, self._slices
         is_others = self._sharing.is_others(now_ms, partition, message.archiver)
+        if message.leaves:
+            self._sharing.leave(partition, message.archiver)
+            is_others = True
         page = None if is_others else slices.offer(partition, message.after if message.epoch == vnode.epoch else 0)
         if page is None:
             slices.hasten(now_ms, partition, message.wanted_ms)

@@ -27,6 +27,10 @@ class Sharing:
     def __init__(self) -> None:
         self._asked: dict[int, dict[int, int]] = {}
 
+    def leave(self, partition: int, archiver: int) -> None:
+        """It asks no more."""
+        self._asked.get(partition, {}).pop(archiver, None)
+
     def is_others(self, now_ms: int, partition: int, archiver: int) -> bool:
         """Whether the pages are another archiver's; note that this one has asked. 0 takes part in nothing."""
         if not archiver:
