@@ -100,9 +100,7 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
                                node_options=ARCHIVING if archive is not None else ())
         watcher = _Watcher(cluster, as_json)
         try:
-            cluster.start()
-            if archive is not None:
-                cluster.start_archiver(archive.expanduser().absolute(), "--every", "10s")
+            _start(cluster, archive)
             if queue is not None:
                 watcher.worker = cluster.start_worker(queue, apps, "--slots", str(slots), *words_of(conf, is_ml),
                                                       *kinds_words(kinds, scripts, adopt_s),
@@ -119,6 +117,12 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
                 watcher.say_stopping()
             cluster.stop()
             watcher.show_worker()
+
+
+def _start(cluster: LocalCluster, archive: Path | None) -> None:
+    cluster.start()
+    if archive is not None:
+        cluster.start_archiver(archive.expanduser().absolute(), "--every", "10s")
 
 
 @contextlib.contextmanager

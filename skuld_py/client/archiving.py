@@ -22,7 +22,7 @@ from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
-from skuld_py.model.archive_root import ARCHIVE, ArchiveRoot, decode_root, is_root
+from skuld_py.model.archive_root import ARCHIVE, ROOT_CHARACTERS_MAX, ArchiveRoot, decode_root, is_root
 from skuld_py.model.fields import U63_MAX
 from skuld_py.model.history import decode_history
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
@@ -71,7 +71,7 @@ class Archiving(Setting):
         """Say into which archive the cluster's ended tasks go: ``root`` is the place, ``archive`` the name that
         its manifest has, if it has one. Refused as ``other_archive`` where they go elsewhere, unless this one
         ``replaces`` that. A cluster of an earlier release keeps no such thing: there nothing is said."""
-        wanted = ArchiveRoot(root, archive)
+        wanted = _archive_of(root, archive)
         for is_last in (False, True):
             try:
                 values = yield from self._values(ARCHIVE, ARCHIVE)
@@ -160,6 +160,15 @@ class Archiving(Setting):
             if not entries:
                 return log
             log += entries
+
+
+def _archive_of(root: str, archive: str) -> ArchiveRoot:
+    """What a caller gave; raises ``Refused`` when no register could have it."""
+    for name, text, least in (("root", root, 1), ("archive", archive, 0)):
+        if type(text) is not str or not least <= len(text) <= ROOT_CHARACTERS_MAX:
+            raise Refused("bad_root", f"{name}: {str(text)[:40]!r} is no text of {least} to {ROOT_CHARACTERS_MAX}"
+                          " characters")
+    return ArchiveRoot(root, archive)
 
 
 def _root_of(value: bytes | None) -> ArchiveRoot | None:
