@@ -44,8 +44,13 @@ PAGES_EACH = 4
 AT_ONCE = 8
 """Questions that are on their way at a time: an answer may have some MiB."""
 PAUSE_S = 0.5
+IDLE_FILES = 16
+"""So many small files of a day and a queue are compacted when there is nothing else to do."""
 REFUSALS_MAX = 16
 """Refusals in a row, beyond those on the way from a batch to one task, after which the place is at fault."""
+OTHER = ("another archiver",)
+"""What a partition waits for whose pages another is given. It is heard of by its leader, so it lives, and then
+this one waits as long as it works; when it falls silent, the pages are this one's."""
 PASSING = ("no_leader", "not_leader", "unavailable")
 """Refusals that say only that a partition has no leader now."""
 
@@ -78,8 +83,17 @@ class Source(Protocol):
 class Sink(Protocol):
     """Where rows go."""
 
+    def begin(self) -> None:
+        """A run begins."""
+
     def write(self, batch: str, tasks: Sequence[Given]) -> None:
         """Write rows; returns when they are durable."""
+
+    def settled(self, ids: bytes) -> None:
+        """These tasks are deleted."""
+
+    def end(self, is_whole: bool) -> None:
+        """A run is over. ``is_whole``: all that had ended long enough ago when it began is deleted."""
 
 
 @attrs.define
@@ -178,6 +192,12 @@ class Archiver:
 
     def run(self, wait_s: float) -> Report:
         """Until all that had ended when it began is gone, or nothing is to come for ``wait_s``."""
+        self._sink.begin()
+        report = self._moved(wait_s)
+        self._sink.end(report.is_done)
+        return report
+
+    def _moved(self, wait_s: float) -> Report:
         self.report = report = Report()
         self._partitions = [_Partition(partition.number) for partition in self._partitions]
         moved_s, writing, wait = self._clock(), _Batch(), _nothing
@@ -193,6 +213,9 @@ class Archiver:
                 continue
             elif not report.waiting or self._clock() >= moved_s + wait_s:
                 return report
+            elif OTHER in report.waiting.values():
+                moved_s = self._clock()
+                self._pause(PAUSE_S)
             else:
                 self._pause(PAUSE_S)
 
@@ -229,7 +252,7 @@ class Archiver:
             partition.is_done = not partition.is_old
             self._written.pop(partition.number, None)
         elif not partition.unconfirmed and not partition.is_stuck:
-            self.report.waiting[partition.number] = answer.awaited
+            self.report.waiting[partition.number] = answer.awaited or (OTHER if answer.is_others else ())
         return False
 
     def _unwritten(self, page: Page) -> list[_Row]:
@@ -293,6 +316,7 @@ class Archiver:
         for task_id in ids.split(page.ids) if written else ():
             written.pop(task_id, None)
         self.report.deleted += answer
+        self._sink.settled(page.ids)
         return answer
 
     def _note(self, partition: int, error: SkuldError) -> None:

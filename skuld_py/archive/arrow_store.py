@@ -1,87 +1,247 @@
 """Batches of rows, written as Parquet by this process: for a directory of this machine, if pyarrow is installed.
 
-The files are those that Spark would write, and lie where it would put them: ``batch=B/queue=Q/day=D``. Columns go
-to Arrow as they are, without a JVM to start, to feed and to wait for: a tenth of the time of a row, and of the
-memory. Rows of a file stand in the order of their ids, with statistics, so that readers skip what they need not.
+A batch is one file for each queue and each day on which its tasks ended, ``files/DAY/QUEUE/BATCH-N.parquet``, and
+one change of the manifest that names them. Columns go to Arrow as they are, without a JVM to start, to feed and to
+wait for: a tenth of the time of a row, and of the memory.
 
-Rejected: Arrow on other stores, too. What Spark is told of them (``--conf``) Arrow does not understand.
+Each task is in one live file. What was written and is not known to be deleted is offered again, to this writer or
+to another; so the files of such tasks are *open*, and a writer knows the ids and digests of all tasks in open
+files, and in those that others have put since it looked last. A row that is there is not written again; one that
+has changed since goes out of its file with the change that brings the new one. Another writer's change in between
+is refused by the manifest, and then all is looked at again. So it does not matter whether two write at once, or
+whether one that was taken for dead wakes up.
+
+Rejected: Arrow on other stores, too. What Spark is told of them (``--conf``) Arrow does not understand, and object
+stores have no link that fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import attrs
 
-from skuld_py.archive.places import LocalPlace
-from skuld_py.archive.rows import COLUMNS, PARTITIONED_BY, Row
+from skuld_py.archive.arrow_files import FAILURES, digests_of, said, table_of, without, written
+from skuld_py.archive.drafts import FILES, Drafts
+from skuld_py.archive.manifest import Change, File, Manifest
+from skuld_py.archive.rows import COLUMNS, Row, day_of
 from skuld_py.errors import Refused
+from skuld_py.model.ids import split, to_text
 
-_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(),
-          "boolean": pa.bool_(), "timestamp": pa.timestamp("ms", "UTC")}
-_NAMES = tuple(COLUMNS)
-_STORED = [name for name in _NAMES if name not in PARTITIONED_BY]
-_PLACE = [_NAMES.index(name) for name in PARTITIONED_BY]
-
-
-@cache
-def type_of(kind: str) -> Any:
-    """Arrow's type for one of Spark's, by its text."""
-    name, _, inner = kind.partition("<")
-    inner = inner.removesuffix(">")
-    match name:
-        case "array":
-            return pa.list_(type_of(inner))
-        case "map":
-            return pa.map_(*(type_of(each.strip()) for each in inner.split(",")))
-        case "struct":
-            return pa.struct([(field, type_of(of)) for field, _, of in (
-                each.strip().partition(": ") for each in inner.split(","))])
-        case _:
-            return _TYPES[name]
+TRIES = 50
+MARGIN_MS = 60_000
+"""By how much the ends of tasks in a file and those that leaders go by may differ; clocks with them."""
+LEARNED_ROWS_MAX = 100_000
+"""Of a larger file, which compaction has made, only what is looked for is read."""
+KEPT_WRITES = 3
+"""For so many writes a deleted task is remembered: two pages that hold it may be on their way."""
+_ID, _QUEUE, _ENQUEUED, _ENDED, _DIGEST = map([*COLUMNS].index, (
+    "id", "queue", "enqueued_ms", "ended_ms", "digest"))
 
 
-SCHEMA = pa.schema([(name, type_of(kind)) for name, kind in COLUMNS.items() if name not in PARTITIONED_BY])
+@attrs.define
+class _Drafted:
+    """What a change is to bring: where each file goes, which rows it has, which files it replaces."""
+
+    moves: dict[Path, str] = attrs.field(factory=dict)
+    files: list[File] = attrs.field(factory=list)
+    rows: list[tuple[str, Sequence[tuple[str, str]]]] = attrs.field(factory=list)
+    replaced: list[str] = attrs.field(factory=list)
 
 
 class ArrowStore:
     """Where rows of an archiver go."""
 
-    def __init__(self, place: LocalPlace) -> None:
-        self._place = place
+    def __init__(self, root: Path, drafts: Drafts, manifest: Manifest, now_ms: Callable[[], int]) -> None:
+        self._root = root
+        self._drafts = drafts
+        self._manifest = manifest
+        self._now_ms = now_ms
+        self._seen = self._began = 0
+        self._places: dict[str, tuple[str, str]] = {}
+        """Of a task that may be offered again its digest and its file."""
+        self._left: dict[str, int] = {}
+        """How many tasks of an open file are not known to be deleted."""
+        self._closing: list[str] = []
+        self._aging: deque[list[str]] = deque([[]])
+        self._gone: deque[bytes] = deque()
+        self._before: list[str] = []
+
+    def begin(self) -> None:
+        """A run begins."""
+        with _refusing("this run"):
+            self._look()
+            self._began = self._began or self._seen
+        early_ms = self._now_ms() - MARGIN_MS
+        self._before = [file.path for file in self._manifest.state.files.values()
+                        if file.is_open and (file.last_ended_ms or 0) <= early_ms]
 
     def write(self, batch: str, rows: Sequence[Row]) -> None:
         """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there."""
+        with _refusing(f"batch {batch}"):
+            self._write(batch, rows)
+
+    def settled(self, ids: bytes) -> None:
+        """These tasks are deleted."""
+        self._gone.append(ids)
+
+    def end(self, is_whole: bool) -> None:
+        """A run is over. ``is_whole``: all that was on the nodes when it began is deleted."""
+        with _refusing("this run"):
+            self._settle()
+            if is_whole:
+                files = self._manifest.state.files
+                self._closing += [path for path in self._before if path in files and files[path].is_open]
+            while self._closing:
+                self._look()
+                if self._put(_Drafted()):
+                    return
+
+    def _write(self, batch: str, rows: Sequence[Row]) -> None:
+        drafted, had = _Drafted(), -1
+        self._drafts.drop(self._manifest.refresh())
+        for _ in range(TRIES):
+            self._look()
+            self._settle()
+            self._learn_large(rows)
+            fresh, changed = self._sifted(rows)
+            if not fresh:
+                return
+            if had != len(fresh) or changed:
+                self._drafts.drop(self._manifest.state)
+                drafted, had = self._drafted(batch, fresh, changed), len(fresh)
+                self._drafts.move(drafted.moves)
+            if self._put(drafted):
+                self._age()
+                return
+        raise Refused("not_written", f"root: other archivers were faster {TRIES} times; run fewer on one root")
+
+    def _age(self) -> None:
+        self._aging.appendleft([])
+        while len(self._aging) > KEPT_WRITES:
+            for task_id in self._aging.pop():
+                if self._places.get(task_id, ("", ""))[1] not in self._left:
+                    self._places.pop(task_id, None)
+
+    def _look(self) -> None:
+        """See what others have put."""
+        state = self._manifest.refresh()
+        if state.version == self._seen:
+            return
+        for file in state.files.values():
+            is_new = file.is_open and file.path not in self._left and file.path not in self._closing
+            if file.rows > LEARNED_ROWS_MAX:
+                continue
+            if is_new or 0 < self._seen < file.born:
+                self._learn(file, digests_of(self._root / file.path))
+        self._left = {path: count for path, count in self._left.items() if path in state.files}
+        self._seen = state.version
+
+    def _learn(self, file: File, rows: Sequence[tuple[str, str]]) -> None:
+        for task_id, digest in rows:
+            self._places[task_id] = digest, file.path
+        if file.is_open:
+            self._left[file.path] = len(rows)
+        else:
+            self._aging[0] += [task_id for task_id, _ in rows]
+
+    def _settle(self) -> None:
+        """Forget tasks that are deleted, a little later, and close their files."""
+        while self._gone:
+            for raw in split(self._gone.popleft()):
+                task_id = to_text(raw)
+                if (place := self._places.get(task_id)) is None:
+                    continue
+                self._aging[0].append(task_id)
+                self._places[task_id] = place[0], ""
+                left = self._left.get(place[1], 0) - 1
+                if left > 0:
+                    self._left[place[1]] = left
+                elif self._left.pop(place[1], 0):
+                    self._closing.append(place[1])
+
+    def _learn_large(self, rows: Sequence[Row]) -> None:
+        """Of large files see what they have between the ids of these rows."""
+        first, last = min(row[_ID] for row in rows), max(row[_ID] for row in rows)
+        for file in self._manifest.state.files.values():
+            if file.rows > LEARNED_ROWS_MAX and file.first_id <= last and file.last_id >= first and (
+                    file.is_open or file.born > self._began):
+                for task_id, digest in digests_of(self._root / file.path, first, last):
+                    self._places.setdefault(task_id, (digest, file.path))
+                    self._aging[0].append(task_id)
+
+    def _sifted(self, rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+        """Rows that are not there as they are; and the ids of those that are there otherwise."""
+        fresh, changed = list[Row](), list[str]()
+        for row in {row[_ID]: row for row in rows}.values():
+            place = self._places.get(row[_ID])
+            if place is None or place[0] != row[_DIGEST]:
+                fresh.append(row)
+                if place is not None:
+                    changed.append(row[_ID])
+        return fresh, changed
+
+    def _drafted(self, batch: str, rows: Sequence[Row], changed: Sequence[str]) -> _Drafted:
         groups: dict[tuple[str, str], list[Row]] = {}
-        queue_at, day_at = _PLACE
         for row in rows:
-            groups.setdefault((row[queue_at], row[day_at]), []).append(row)
-        where = Path(self._place.begin(batch).removeprefix("file://"))
-        try:
-            for (queue, day), found in groups.items():
-                directory = where / f"queue={queue}" / f"day={day}"
-                directory.mkdir(parents=True, exist_ok=True)
-                table = table_of(sorted(found, key=itemgetter(0)))
-                pq.write_table(table, directory / "part-00000.zstd.parquet", compression="zstd")
-            self._place.finish(batch)
-        except (OSError, pa.ArrowException) as error:
-            raise Refused("not_written", f"root: batch {batch} could not be written: {_said(error)}; nothing of it"
-                          " is deleted") from None
+            ended_ms = row[_ENQUEUED] if row[_ENDED] is None else row[_ENDED]
+            groups.setdefault((day_of(ended_ms), row[_QUEUE]), []).append(row)
+        drafted = _Drafted()
+        for number, ((day, queue), found) in enumerate(groups.items()):
+            path, draft = f"{FILES}/{day}/{queue}/{batch}-{number}.parquet", self._drafts.path(f"{batch}-{number}")
+            found.sort(key=itemgetter(_ID))
+            drafted.moves[draft] = path
+            drafted.files.append(written(table_of(found, batch), draft, path, day))
+            drafted.rows.append((path, [(row[_ID], row[_DIGEST]) for row in found]))
+        for number, old in enumerate(dict.fromkeys(self._homes(changed))):
+            self._replace(drafted, self._manifest.state.files[old], changed, f"{batch}-without-{number}")
+        return drafted
+
+    def _homes(self, ids: Sequence[str]) -> Iterator[str]:
+        """The live files that have these tasks: where they were seen, or what became of that."""
+        files = self._manifest.state.files
+        for task_id in ids:
+            path = self._places[task_id][1]
+            if path in files:
+                yield path
+            else:
+                yield from (file.path for file in files.values() if file.first_id <= task_id <= file.last_id)
+
+    def _replace(self, drafted: _Drafted, old: File, changed: Sequence[str], name: str) -> None:
+        table = without(self._root / old.path, changed)
+        if table.num_rows == old.rows:
+            return
+        drafted.replaced.append(old.path)
+        if table.num_rows:
+            draft, path = self._drafts.path(name), f"{FILES}/{old.day}/{old.queue}/{name}.parquet"
+            drafted.moves[draft] = path
+            drafted.files.append(written(table, draft, path, old.day, born=old.born, is_open=old.is_open))
+            if old.is_open:
+                drafted.rows.append((path, digests_of(draft)))
+
+    def _put(self, drafted: _Drafted) -> bool:
+        change = Change(self._now_ms(), tuple(drafted.files), tuple(drafted.replaced), tuple(self._closing))
+        if not self._manifest.put(change):
+            return False
+        self._drafts.forget()
+        self._closing.clear()
+        self._seen = self._manifest.state.version
+        for path in drafted.replaced:
+            self._left.pop(path, None)
+        for path, rows in drafted.rows:
+            self._learn(self._manifest.state.files[path], rows)
+        return True
 
 
-def table_of(rows: Sequence[Row]) -> pa.Table:
-    """Rows as columns, without those that the directories tell."""
-    columns = dict(zip(_NAMES, zip(*rows, strict=True), strict=True))
-    headers = columns["headers"]
-    columns["headers"] = tuple([*each.items()] for each in headers) if any(headers) else ([],) * len(headers)
-    arrays = [pa.array(columns[name], SCHEMA.field(name).type) for name in _STORED]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
-
-
-def _said(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error).partition("\n")[0].rstrip(".")
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """What the disk or Arrow says becomes a refusal."""
+    try:
+        yield
+    except FAILURES as error:
+        raise Refused("not_written", f"root: {what} could not be written: {said(error)}; nothing of it is"
+                      " deleted") from None

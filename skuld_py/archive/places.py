@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from skuld_py.archive.manifest import Manifest
 from skuld_py.embedded import process
 from skuld_py.errors import Refused
 from skuld_py.output.store import sync, sync_tree
@@ -53,7 +54,8 @@ class LocalPlace:
     """A directory of this machine."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = self._root = root
+        self.name = str(root)
         self._writing = root / WRITING
 
     @contextmanager
@@ -90,7 +92,7 @@ class RemotePlace:
     """Anything else that Spark can write to."""
 
     def __init__(self, root: str) -> None:
-        self._root = root.rstrip("/")
+        self.name = self._root = root.rstrip("/")
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -119,7 +121,7 @@ def check_archive(root: str) -> str:
     if not path.is_dir():
         raise Refused("not_an_archive", f"root: {path} is no directory; name the one that 'skuld archive' writes"
                       " to", root=root)
-    if not any(path.glob("batch=*")):
+    if not any(path.glob("batch=*")) and not Manifest(path).exists():
         raise Refused("not_an_archive", f"root: {path} holds no archive yet; 'skuld archive {root}' fills it",
                       root=root)
     return uri_of(path)

@@ -44,9 +44,17 @@ Row = tuple[Any, ...]
 class Store(Protocol):
     """What writes rows."""
 
+    def begin(self) -> None:
+        """A run begins."""
+
     def write(self, batch: str, rows: Sequence[Row]) -> None:
         """Write rows; returns when they are durable."""
 
+    def settled(self, ids: bytes) -> None:
+        """These tasks are deleted."""
+
+    def end(self, is_whole: bool) -> None:
+        """A run is over; all that was to be archived is, or not."""
 
 
 _CLAIM = ("struct<token: bigint, holder: string, start_ms: bigint, end_ms: bigint, is_released: boolean,"
@@ -162,6 +170,7 @@ class Rows:
         self._store = store
         self._cluster = cluster
         self._now_ms = now_ms
+        self.begin, self.settled, self.end = store.begin, store.settled, store.end
 
     def write(self, batch: str, given: Sequence[tuple[Record, int]]) -> None:
         """Write rows; returns when they are durable. ``Refused`` when they cannot be written."""

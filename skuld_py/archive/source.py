@@ -7,9 +7,10 @@ thread writes. A few questions are on their way at a time.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from skuld_py.client.async_client import AsyncClient
 from skuld_py.errors import SkuldError
 
 T = TypeVar("T")
+LEAVE_S = 2.0
 
 
 class ClusterSource:
@@ -27,12 +29,23 @@ class ClusterSource:
     def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
         self._client = client
         self._loop = loop
+        self._number = secrets.randbits(62) + 1
+        """Of this archiver, among others."""
+        self._asked: dict[int, None] = {}
+
+    def leave(self) -> None:
+        """Nothing more is wanted: others are given all pages at once. Who does not hear it finds out."""
+        calls = [self._client.offered(each, archiver=self._number, leaves=True) for each in self._asked]
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(asyncio.wait_for(_gathered(calls), LEAVE_S), self._loop).result()
 
     def offered(self, questions: Sequence[Question]) -> list[Page | SkuldError]:
         """The pages on offer, or why there is none."""
         client = self._client
+        self._asked.update((each.partition, None) for each in questions)
         return self._all([client.offered(each.partition, epoch=each.epoch, after=each.after,
-                                         wanted_ms=each.wanted_ms) for each in questions])
+                                         wanted_ms=each.wanted_ms, archiver=self._number)
+                          for each in questions])
 
     def archived(self, pages: Sequence[Page]) -> list[int | SkuldError]:
         """Have pages deleted; how many tasks of each were."""
@@ -62,8 +75,10 @@ def source_of(nodes: str | Sequence[str] | None, timeout_s: float) -> Iterator[C
     thread.start()
     try:
         client = asyncio.run_coroutine_threadsafe(_client(nodes, timeout_s), loop).result()
+        source = ClusterSource(client, loop)
         try:
-            yield ClusterSource(client, loop)
+            yield source
+            source.leave()
         finally:
             asyncio.run_coroutine_threadsafe(client.close(), loop).result()
     finally:

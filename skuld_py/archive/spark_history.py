@@ -18,6 +18,9 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from skuld_py.archive.filters import Condition, Filters
+from skuld_py.archive.live import live
+from skuld_py.archive.manifest import Manifest
+from skuld_py.archive.places import local_path, uri_of
 from skuld_py.archive.rows import STORED_SCHEMA
 from skuld_py.archive.spark_errors import FAILURES, MEMORY, said
 from skuld_py.errors import Refused
@@ -32,16 +35,33 @@ class History:
 
     def __init__(self, session: SparkSession, uri: str, filters: Filters) -> None:
         self._session = session
-        try:
-            stored = session.read.schema(STORED_SCHEMA).parquet(uri)
-        except AnalysisException as error:
-            raise _refusal("not_an_archive", "root", error) from None
+        stored = self._stored(uri, filters)
         newest = Window.partitionBy("queue", "day", "id").orderBy(f.col("batch").desc())
-        found = stored.withColumn(_NUMBER, f.row_number().over(newest)).where(f.col(_NUMBER) == 1).drop(_NUMBER)
+        found = stored if self._is_once else stored.withColumn(_NUMBER, f.row_number().over(newest)).where(
+            f.col(_NUMBER) == 1).drop(_NUMBER)
         conditions = [_column(condition) for condition in filters.conditions()]
         found = found.where(reduce(and_, conditions)) if conditions else found
         self.frame = (found.withColumn("enqueued", f.timestamp_millis("enqueued_ms"))
                       .withColumn("ended", f.timestamp_millis("ended_ms")))
+
+    def _stored(self, uri: str, filters: Filters) -> DataFrame:
+        """The rows of live files, and those that no manifest names; ``_is_once`` if there are none of these."""
+        path, found = local_path(uri), None
+        if path is not None and Manifest(path).exists():
+            found = live(path, filters)
+        self._is_once = found is not None and not found.old
+        read = self._session.read.schema(STORED_SCHEMA)
+        try:
+            if found is None or path is None:
+                return read.parquet(uri)
+            parts = [read.parquet(*map(uri_of, found.paths))] if found.files else []
+            if found.old:
+                parts.append(read.option("basePath", uri).parquet(*(uri_of(path / old) for old in found.old)))
+            if not parts:
+                return self._session.createDataFrame([], STORED_SCHEMA)
+            return reduce(DataFrame.unionByName, parts)
+        except AnalysisException as error:
+            raise _refusal("not_an_archive", "root", error) from None
 
     def count(self) -> int:
         """How many."""

@@ -57,6 +57,15 @@ class SparkStore:
         self._runtime = runtime
         self._place = place
 
+    def begin(self) -> None:
+        """What is where is not known: there is no manifest."""
+
+    def settled(self, ids: bytes) -> None:
+        """Nor is this noted."""
+
+    def end(self, is_whole: bool) -> None:
+        """Nor that."""
+
     def write(self, batch: str, rows: Sequence[Row]) -> None:
         """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there, or,
         elsewhere than on a local disk, in part."""

@@ -7,40 +7,46 @@ Where nothing is to be written, no Spark is started.
 from __future__ import annotations
 
 import secrets
-import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
+from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from skuld_py.cli.archive_compact import compact, keep_option
 from skuld_py.cli.options import connected, json_option, nodes_option, timeout_option
 from skuld_py.cli.spark_options import master_options
 from skuld_py.cli.values import DAY_S, DURATION, Duration
+from skuld_py.cli.verbed import Verbed
 from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
     from skuld_py.archive.archiver import Archiver, Report
+    from skuld_py.archive.arrow_site import Site
 
 MASTER = "local[2]"
 LEFT = 1
 """Exit code of a run that could not archive all that had ended long enough ago when it began."""
 
 
-@click.command()
+@click.command(cls=Verbed)
 @click.argument("root")
 @click.option("--every", "every_s", type=Duration(1, 366 * DAY_S), metavar="DURATION", default=None,
               show_default="once", help="Go on until Ctrl-C, and look again after this time.")
 @click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="30s",
               help="How long to ask again partitions of which something may be on offer soon.")
+@keep_option
+@click.option("--replace", "replaces", is_flag=True, show_default=False,
+              help="From now on this is the cluster's archive, instead of the one that was.")
 @master_options(MASTER)
 @nodes_option
 @timeout_option("30s")
 @json_option
 @click.pass_context
-def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, conf: dict[str, str], nodes: str,
-            timeout_s: float, as_json: bool) -> None:
+def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, keep_days: int | None,
+            replaces: bool, conf: dict[str, str], nodes: str, timeout_s: float, as_json: bool) -> None:
     """Write tasks that ended longer ago than the nodes' --retention to Parquet files below ROOT, with claims, logs
     and results, and then have them deleted. Nothing is deleted that is not written.
 
@@ -48,10 +54,11 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     ends with 1 instead of 0.
 
     The nodes must run with --archive. ROOT is a directory, or what else Spark can write to, as s3a://bucket/path.
-    To a directory it writes by itself, without Spark, where pyarrow is installed (skuld-py[datasource]).
-    Below it are directories batch=B/queue=Q/day=D; 'skuld history' reads them, and so does any Spark. What was
-    written when this was interrupted, and not yet deleted, is written again by the next run; 'skuld history' takes
-    one row for each task.
+    To a directory it writes by itself, without Spark, where pyarrow is installed (skuld-py[datasource]): files by
+    the day on which tasks ended and by queue, which a manifest names, so that each task is there once; it
+    compacts them when there is nothing else to do. Elsewhere Spark writes directories batch=B/queue=Q/day=D, and
+    what was written when this was interrupted, and not yet deleted, is written again by the next run; 'skuld
+    history' takes one row for each task.
 
     \b
     Examples:
@@ -66,9 +73,11 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     place = place_of(root)
     said: list[bool] = []
     with until_stopped(), ExitStack() as stack:
-        stack.enter_context(place.held())
-        archiver = _archiver(stack, nodes, timeout_s, place, conf, as_json)
-        said.append(_run(archiver, wait_s, every_s, as_json))
+        site = _site(stack, place, keep_days)
+        with connected(nodes, timeout_s) as client:
+            client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
+        archiver = _archiver(stack, nodes, timeout_s, place, site, conf, as_json)
+        said.append(_run(archiver, wait_s, every_s, as_json, partial(_tidy, site, keep_days, as_json)))
     if not said and every_s is None:
         click.echo("interrupted; what is not deleted is offered again", err=True)
         ctx.exit(INTERRUPTED)
@@ -76,8 +85,31 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         ctx.exit(LEFT)
 
 
-def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, conf: dict[str, str], as_json: bool
-              ) -> Archiver:
+def _site(stack: ExitStack, place: Any, keep_days: int | None) -> Site | None:
+    """Where this process writes; None where Spark does."""
+    if _is_written_here(place):
+        from skuld_py.archive.arrow_site import Site
+
+        return stack.enter_context(Site.held(place.root))
+    if keep_days is not None:
+        raise click.UsageError("--keep needs a directory of this machine, and pyarrow (skuld-py[datasource]).")
+    stack.enter_context(place.held())
+    return None
+
+
+def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
+    """Compact what is worth it, when there is nothing else to do."""
+    from skuld_py.archive.archiver import IDLE_FILES
+    from skuld_py.cli.archive_compact import say_compacted
+
+    if site is not None:
+        done = site.compact(least=IDLE_FILES, keep_days=keep_days, takes_over=False)
+        if done.files or done.dropped:
+            say_compacted(done, as_json)
+
+
+def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: Site | None, conf: dict[str, str],
+              as_json: bool) -> Archiver:
     from skuld_py.archive.archiver import Archiver
     from skuld_py.archive.rows import Rows, batch_name
     from skuld_py.archive.source import one_beside, source_of
@@ -85,12 +117,12 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, conf: 
     from skuld_py.cli.showing import now_ms
     from skuld_py.extras import require
 
-    if not _is_written_here(place):
+    if site is None:
         require("spark", who="skuld archive")
     with connected(nodes, timeout_s) as client:
         partitions, cluster = len(client.status().partitions), client.greeting().cluster
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
-    sink = Rows(_store(stack, place, conf), cluster, now_ms)
+    sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster, now_ms)
     nonce = secrets.randbits(32)
     return Archiver(source, sink, partitions, name_batch=lambda: batch_name(now_ms(), nonce), clock=monotonic,
                     pause=sleep, beside=stack.enter_context(one_beside()), on_batch=_Progress(as_json))
@@ -106,14 +138,14 @@ def _is_written_here(place: Any) -> bool:
 
 
 def _store(stack: ExitStack, place: Any, conf: dict[str, str]) -> Any:
-    if _is_written_here(place):
-        from skuld_py.archive.arrow_store import ArrowStore
-
-        return ArrowStore(place)
+    from skuld_py.archive.scratch import scratch_directory
     from skuld_py.archive.spark_store import SparkStore, spark
 
-    scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skuld-archive-")))
+    scratch = stack.enter_context(scratch_directory("skuld-archive-"))
     return SparkStore(stack.enter_context(spark(scratch, conf)), place)
+
+
+archive.add_command(compact)
 
 
 class _Progress:
@@ -135,7 +167,8 @@ class _Progress:
                     batches=report.batches, rate=round(rate), ended=report.ended)
 
 
-def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool) -> bool:
+def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool,
+         tidy: Callable[[], None]) -> bool:
     """Once, or again and again; then only the first run may fail. Whether all is archived."""
     from skuld_py.cli.showing import print_event
     from skuld_py.errors import SkuldError
@@ -145,6 +178,7 @@ def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool
         try:
             report = archiver.run(wait_s)
             _say_report(report, as_json)
+            tidy()
         except SkuldError as error:
             if is_first or every_s is None:
                 raise

@@ -17,6 +17,7 @@ from skuld_py.cli import failures
 from skuld_py.cli.options import json_option
 from skuld_py.cli.settings import Settings
 from skuld_py.cli.twins import ALL, Path, options_of, variable, variable_in_use
+from skuld_py.cli.verbed import inner_of
 
 
 @click.group()
@@ -69,7 +70,7 @@ def _commands(ctx: click.Context, words: tuple[str, ...]) -> Iterator[tuple[Path
         found = program.get_command(ctx, name)
         path: Path = (name,)
         for word in words[1:]:
-            found = found.get_command(ctx, word) if isinstance(found, click.Group) else None
+            found = None if found is None else inner_of(found).get(word)
             path = (*path, word)
         if found is None:
             raise click.UsageError(f"there is no verb {shlex.join(words)!r}; see 'skuld --help' for those there"
@@ -78,11 +79,10 @@ def _commands(ctx: click.Context, words: tuple[str, ...]) -> Iterator[tuple[Path
 
 
 def _inner(path: Path, command: click.Command) -> Iterator[tuple[Path, click.Command]]:
-    if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            yield from _inner((*path, name), inner)
-    else:
+    if not isinstance(command, click.Group):
         yield path, command
+    for name, inner in inner_of(command).items():
+        yield from _inner((*path, name), inner)
 
 
 def _rows(ctx: click.Context, path: Path, command: click.Command) -> Iterator[dict[str, Any]]:

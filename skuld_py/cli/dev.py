@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 HTTP_ABOVE = 80
+ARCHIVING = ("--retention", "1m", "--archive")
+"""Options of the nodes of a cluster with an archive."""
 
 
 @click.command()
@@ -51,13 +53,16 @@ HTTP_ABOVE = 80
 @click.option("--slots", type=click.IntRange(1), default=2, help="Tasks that the worker runs at the same time.")
 @click.option("--no-keys", is_flag=True, show_default=False,
               help="A cluster without keys: its nodes speak to anybody on this machine, and nothing is sealed.")
+@click.option("--archive", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", default=None,
+              show_default="none; what ended is kept",
+              help="Move tasks that ended a minute ago to an archive in this directory, as 'skuld archive' does.")
 @kinds_options
 @spark_options
 @json_option
 @click.pass_context
 def dev(ctx: click.Context, count: int, port: int, http_port: int | None, directory: Path | None,
-        queue: str | None, apps: tuple[str, ...], slots: int, no_keys: bool, kinds: str, scripts: Path | None,
-        adopt_s: float, conf: dict[str, str], is_ml: bool, as_json: bool) -> None:
+        queue: str | None, apps: tuple[str, ...], slots: int, no_keys: bool, archive: Path | None, kinds: str,
+        scripts: Path | None, adopt_s: float, conf: dict[str, str], is_ml: bool, as_json: bool) -> None:
     """Run ZooKeeper, a cluster, an HTTP gateway and perhaps a worker on this machine until Ctrl-C.
 
     Needs Java 17 or later. The cluster has keys; your other terminals and programs on this machine find theirs
@@ -66,7 +71,7 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
     \b
     Examples:
       skuld dev
-      skuld dev --directory ~/skuld --port 14000
+      skuld dev --directory ~/skuld --port 14000 --archive ~/skuld-archive
       skuld dev --worker reports --app reports.tasks
       skuld dev --worker reports --app reports.tasks --driver-memory 4g --ml
     """
@@ -76,7 +81,8 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
     from skuld_py.extras import require
     from skuld_py.worker.shares import weights_of
 
-    require("node", *(["gateway"] if http_port != 0 else []), "spark", who="skuld dev")
+    require("node", *(["gateway"] if http_port != 0 else []), *(["datasource"] if archive is not None else []),
+            "spark", who="skuld dev")
     if queue is not None:
         weights_of(queue)
         allowed_by(kinds, scripts, adopt_s)
@@ -90,10 +96,11 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
             _check_free(range(http, http + 1), "--http")
         cluster = LocalCluster(place, count, replicas=min(count, 3), ports=ports,
                                what_is_missing=what_is_missing, is_keyed=_is_keyed(place, no_keys),
-                               gateway=["--port", str(http)] if http else None)
+                               gateway=["--port", str(http)] if http else None,
+                               node_options=ARCHIVING if archive is not None else ())
         watcher = _Watcher(cluster, as_json)
         try:
-            cluster.start()
+            _start(cluster, archive)
             if queue is not None:
                 watcher.worker = cluster.start_worker(queue, apps, "--slots", str(slots), *words_of(conf, is_ml),
                                                       *kinds_words(kinds, scripts, adopt_s),
@@ -110,6 +117,12 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
                 watcher.say_stopping()
             cluster.stop()
             watcher.show_worker()
+
+
+def _start(cluster: LocalCluster, archive: Path | None) -> None:
+    cluster.start()
+    if archive is not None:
+        cluster.start_archiver(archive.expanduser().absolute(), "--every", "10s")
 
 
 @contextlib.contextmanager

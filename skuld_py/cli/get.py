@@ -18,6 +18,7 @@ from skuld_py.verbs.options import IDS
 from skuld_py.verbs.words import many, moment
 
 if TYPE_CHECKING:
+    from skuld_py.client.client import Client
     from skuld_py.model.task import Task
 
 CALL_CHARS = 1_000
@@ -43,15 +44,36 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
 
     with connected(nodes, timeout_s) as client:
         found = {bytes(task.id): task for task in client.get_many(list(dict.fromkeys(ids)), min_seq=min_seq)}
+        missing = next((task_id for task_id in ids if task_id not in found), None)
+        where = "" if missing is None else _where_else(client, missing)
     for number, task_id in enumerate(ids):
         if task_id not in found:
-            raise Refused("no_such_task", f"id: no task {to_text(task_id)}", id=task_id)
+            raise Refused("no_such_task", f"id: no task {to_text(task_id)}{where if task_id == missing else ''}",
+                          id=task_id)
         if as_json:
             print_json(documents.task(found[task_id], has_logs=True))
             continue
         if number:
             click.echo()
         show_task(found[task_id], now_ms())
+
+
+def _where_else(client: Client, task_id: bytes) -> str:
+    """Whether a task that is not there may have been deleted as ended long ago, and where it is then."""
+    from skuld_py.errors import SkuldError
+    from skuld_py.model.ids import time_of, to_text
+
+    try:
+        sealed_ms = max((row.sealed_ms for row in client.status().collections), default=0)
+        if time_of(task_id) > sealed_ms:
+            return ""
+        root = client.archive_root()
+    except SkuldError:
+        return ""
+    if root is None:
+        return "; if there was one, it was deleted after it had ended, by --retention"
+    return (f"; if there was one, it was deleted after it had ended, and the archive has it: skuld history {root}"
+            f" --id {to_text(task_id)}")
 
 
 def show_task(task: Task, at_ms: int) -> None:

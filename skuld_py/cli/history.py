@@ -1,34 +1,41 @@
 """``skuld history``: tasks that the cluster has deleted, as ``skuld archive`` has kept them.
 
-It asks Spark, which takes some seconds to start; no node is asked. A task is shown as ``skuld get`` shows one that
-is still there, and as ``skuld list`` when there are several.
+No node is asked. Where a manifest names the files they are read here; queries, and files that none names, are
+Spark's, which takes some seconds to start. A task is shown as ``skuld get`` shows one that is still there, and as
+``skuld list`` when there are several.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from skuld_py.cli.archive import MASTER
+from skuld_py.cli.history_files import files
+from skuld_py.cli.history_restore import restore
 from skuld_py.cli.options import json_option
 from skuld_py.cli.spark_options import master_options
 from skuld_py.cli.values import PAST, TASK_ID
+from skuld_py.cli.verbed import Verbed
 
 if TYPE_CHECKING:
+    from skuld_py.archive.arrow_history import ArrowHistory
+    from skuld_py.archive.filters import Filters
     from skuld_py.archive.spark_history import History
     from skuld_py.model.ids import TaskId
 
+Found: TypeAlias = "History | ArrowHistory"
 ENDED = ("completed", "cancelled", "dead")
 _COLUMNS = "{:<32}  {:<9}  {:<23}  {:>8}  {:<16}  "
 _SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
 
 
-@click.command()
+@click.command(cls=Verbed)
 @click.argument("root")
 @click.option("--id", "task_id", metavar="ID", type=TASK_ID, default=None, show_default=False,
               help="This task, with its claims and logs; only its day is looked into.")
@@ -67,21 +74,19 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
     """
     from skuld_py.archive.filters import Filters
     from skuld_py.archive.places import check_archive
-    from skuld_py.archive.spark_history import History
-    from skuld_py.archive.spark_store import SHORT, spark
     from skuld_py.model.names import check_name
 
     if is_count and sql is not None:
         raise click.UsageError("--count and --sql exclude each other; count in the query.")
     if queue is not None:
         check_name("queue", queue)
-    uri = check_archive(root)
-    with (tempfile.TemporaryDirectory(prefix="skuld-history-") as scratch,
-          spark(Path(scratch), {**SHORT, **conf}) as runtime):
-        found = History(runtime.start(), uri, Filters(task_id, queue, states, since, until))
+    uri, filters = check_archive(root), Filters(task_id, queue, states, since, until)
+    with ExitStack() as stack:
         if sql is not None:
-            _show_answer(found, sql, limit, as_json)
-        elif is_count:
+            _show_answer(by_spark(stack, uri, filters, conf), sql, limit, as_json)
+            return
+        found = by_arrow(root, filters, conf) or by_spark(stack, uri, filters, conf)
+        if is_count:
             _show_count(found, limit, as_json)
         elif task_id is not None:
             _show_one(found, task_id, as_json)
@@ -89,33 +94,64 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
             _show_list(found, limit, as_json)
 
 
-def _show_count(found: History, limit: int | None, as_json: bool) -> None:
+history.add_command(files)
+history.add_command(restore)
+
+
+def by_spark(stack: ExitStack, uri: str, filters: Filters, conf: dict[str, str]) -> History:
+    """With Spark, until the stack is left."""
+    from skuld_py.archive.scratch import scratch_directory
+    from skuld_py.archive.spark_history import History
+    from skuld_py.archive.spark_store import SHORT, spark
+
+    scratch = stack.enter_context(scratch_directory("skuld-history-"))
+    runtime = stack.enter_context(spark(scratch, {**SHORT, **conf}))
+    return History(runtime.start(), uri, filters)
+
+
+def by_arrow(root: str, filters: Filters, conf: dict[str, str]) -> ArrowHistory | None:
+    """Without Spark, where a manifest names all files."""
+    from skuld_py.archive.live import live
+    from skuld_py.archive.places import local_path
+
+    path = local_path(root)
+    if path is None or conf or find_spec("pyarrow") is None:
+        return None
+    found = live(path, filters)
+    if found.old:
+        return None
+    from skuld_py.archive.arrow_history import ArrowHistory
+
+    return ArrowHistory(found, filters)
+
+
+def _show_count(found: Found, limit: int | None, as_json: bool) -> None:
     from skuld_py.cli.showing import print_json
 
     number = found.count() if limit is None else min(found.count(), limit)
     print_json({"count": number}) if as_json else click.echo(str(number))
 
 
-def _show_one(found: History, task_id: TaskId, as_json: bool) -> None:
+def _show_one(found: Found, task_id: TaskId, as_json: bool) -> None:
     from skuld_py.archive.rows import task_of
     from skuld_py.cli.get import show_task
     from skuld_py.cli.showing import now_ms, print_json
     from skuld_py.errors import Refused
 
     for row in found.rows(1):
-        print_json(_document(row)) if as_json else show_task(task_of(row), now_ms())
+        print_json(document(row)) if as_json else show_task(task_of(row), now_ms())
         return
     raise Refused("no_such_task", f"id: no task {task_id} is in this archive; if it is not deleted yet, 'skuld"
                   " get' shows it", id=task_id)
 
 
-def _show_list(found: History, limit: int | None, as_json: bool) -> None:
+def _show_list(found: Found, limit: int | None, as_json: bool) -> None:
     from skuld_py.cli import showing
     from skuld_py.verbs.words import moment
 
     if as_json:
         for row in found.rows(limit):
-            showing.print_json(_document(row))
+            showing.print_json(document(row))
         return
     for number, row in enumerate(found.rows(limit, _SHOWN)):
         if number == 0:
@@ -125,7 +161,7 @@ def _show_list(found: History, limit: int | None, as_json: bool) -> None:
         click.echo(line + showing.shortened(showing.content_shown(bytes(row["payload"])), len(line)))
 
 
-def _document(row: Mapping[str, Any]) -> dict[str, Any]:
+def document(row: Mapping[str, Any]) -> dict[str, Any]:
     """As ``skuld get`` has it, and what only the archive knows."""
     from skuld_py.archive.rows import task_of
     from skuld_py.verbs import documents

@@ -7,6 +7,7 @@ comes from ZooKeeper. SIGTERM and Ctrl-C are the same: leave the cluster, then e
 from __future__ import annotations
 
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING
 
 import click
@@ -133,4 +134,4 @@ def node_metrics() -> NodeMetrics:
     from skuld_py.verbs.attention import KINDS, Facts, concerns
 
     return NodeMetrics(lambda greeted, described: [concern.kind for concern in concerns(
-        Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described))], KINDS)
+        Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described, now_ms=round(time() * 1000)))], KINDS)

@@ -31,6 +31,7 @@ from typing import Any
 import click
 
 from skuld_py.cli.twins import ALL, SHARED, TIMING, Path, SettingsOption, SharedOption, options_of
+from skuld_py.cli.verbed import inner_of
 from skuld_py.errors import Refused
 
 DEFAULT_FILE = "skuld.toml"
@@ -86,10 +87,11 @@ class Settings:
 
     def defaults(self, path: Path, command: click.Command) -> dict[str, Any]:
         """What the file says of a verb's options, by their names in the code, as click's ``default_map``."""
+        below = {name: self.defaults((*path, name), inner) for name, inner in inner_of(command).items()}
         if isinstance(command, click.Group):
-            return {name: self.defaults((*path, name), inner) for name, inner in command.commands.items()}
+            return below
         own, shared = dict(_entries(path, self._table(path))), self._table((ALL,))
-        made = {}
+        made: dict[str, Any] = below
         for key, option in options_of(command).items():
             if key in own:
                 made[option.name or key] = self._typed(own[key][0], option, own[key][1])
@@ -106,7 +108,12 @@ class Settings:
 
     def _check_command(self, path: Path, table: dict[str, Any], command: click.Command) -> None:
         if not isinstance(command, click.Group):
-            self._check_keys(path, table, options_of(command))
+            below = inner_of(command)
+            self._check_keys(path, {key: value for key, value in table.items() if key not in below},
+                             options_of(command))
+            for name in below:
+                if isinstance(table.get(name), dict):
+                    self._check_command((*path, name), table[name], below[name])
             return
         for name, inner in table.items():
             found = command.commands.get(name)

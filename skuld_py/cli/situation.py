@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 from rich.table import Table
 
-from skuld_py.cli.showing import harmless, table
+from skuld_py.cli.showing import harmless, now_ms, table
 from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
 from skuld_py.client.dial import key_of
@@ -129,7 +129,8 @@ def look(connection: Connection, timeout_s: float) -> Situation:
 def attention(situation: Situation) -> list[str]:
     """What an operator should know, worst first; empty when all is well."""
     greeted = situation.greeted
-    facts = judged.Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, situation.described, situation.doubt)
+    facts = judged.Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, situation.described, situation.doubt,
+                         now_ms())
     return [harmless(concern.words) for concern in judged.concerns(facts)]
 
 
@@ -157,7 +158,12 @@ def collection_said(collection: Collection) -> str:
     """What is collected, in a line."""
     seal = f", up to ids of {moment(collection.sealed_ms)}" if collection.sealed_ms else ""
     waits = f"; waits for {', '.join(collection.awaited)}" if collection.awaited else ""
-    return harmless(f"retention: {many(collection.collected, 'ended task')} deleted{seal}{waits}")
+    archive = ""
+    if collection.unarchived:
+        archive = f"; {many(collection.unarchived, 'ended task')} to be archived"
+    if collection.unarchived_since_ms:
+        archive += f", on offer since {moment(collection.unarchived_since_ms)}"
+    return harmless(f"retention: {many(collection.collected, 'ended task')} deleted{seal}{waits}{archive}")
 
 
 def states_shown(depths: tuple[m.CountRow, ...]) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from skuld_py.cli.verbed import inner_of
+
 PREFIX = "SKULD"
 ALL = "all"
 """The table of the shared options."""
@@ -69,8 +71,8 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
 
 def name_variables(command: click.Command, path: Path = ()) -> None:
     """Give each option of a verb, and of the verbs in it, its environment variables."""
-    if isinstance(command, click.Group) and path:
-        for name, inner in command.commands.items():
+    if path:
+        for name, inner in inner_of(command).items():
             name_variables(inner, (*path, name))
     for key, option in options_of(command).items():
         declared = [option.envvar] if isinstance(option.envvar, str) else list(option.envvar or ())

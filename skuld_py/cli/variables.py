@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from skuld_py.cli.twins import PREFIX, SHARED, options_of, variable
+from skuld_py.cli.verbed import inner_of
 from skuld_py.errors import Refused
 
 _FREE = (f"{PREFIX}_WRONG_TIME_", f"{PREFIX}_TEST_")
@@ -46,6 +47,5 @@ def _names_of(command: click.Command) -> Iterator[str]:
     for option in options_of(command).values():
         names = option.envvar or ()
         yield from (names,) if isinstance(names, str) else names
-    if isinstance(command, click.Group):
-        for inner in command.commands.values():
-            yield from _names_of(inner)
+    for inner in inner_of(command).values():
+        yield from _names_of(inner)

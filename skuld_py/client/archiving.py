@@ -17,10 +17,12 @@ import attrs
 
 from skuld_py.client.asking import Work, ask, verb
 from skuld_py.client.reading import task_of
+from skuld_py.client.setting import Setting
 from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
+from skuld_py.model.archive_root import ARCHIVE, ROOT_CHARACTERS_MAX, ArchiveRoot, decode_root, is_root
 from skuld_py.model.fields import U63_MAX
 from skuld_py.model.history import decode_history
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
@@ -41,6 +43,7 @@ class Page:
     of the pages of an epoch it rises; 0 of a node of an earlier release, which offers one page at a time.
     ``due_ms``: what had ended by then may go by now, by the leader's clock and its ``--retention``; ``upto_ms``:
     what could go by then is gone; ``ended``: how many of the partition's tasks have ended, young ones included.
+    ``is_others``: another archiver is given this partition's pages.
     """
 
     partition: int
@@ -55,12 +58,35 @@ class Page:
     upto_ms: int = 0
     ended: int = 0
     records: Sequence[Record | None] = attrs.field(default=(), repr=False)
+    is_others: bool = False
 
 
-class Archiving:
-    """Needs the wall's time."""
+class Archiving(Setting):
+    """Needs the wall's time, and a name to sign changes with."""
 
     _wall_ms: Callable[[], int]
+
+    @verb
+    def enter_archive(self, root: str, archive: str = "", *, replaces: bool = False) -> Work[None]:
+        """Say into which archive the cluster's ended tasks go: ``root`` is the place, ``archive`` the name that
+        its manifest has, if it has one. Refused as ``other_archive`` where they go elsewhere, unless this one
+        ``replaces`` that. A cluster of an earlier release keeps no such thing: there nothing is said."""
+        wanted = _archive_of(root, archive)
+        for is_last in (False, True):
+            try:
+                values = yield from self._values(ARCHIVE, ARCHIVE)
+                found = _root_of(values.get(ARCHIVE))
+                if found is not None and found.is_of(wanted):
+                    return
+                if found is not None and (is_last or not replaces):
+                    raise Refused("other_archive", f"root: this cluster's ended tasks go to the archive at"
+                                  f" {found.root}, and would be scattered over two; archive to that one, or with"
+                                  " --replace from now on to this one", root=found.root)
+                yield from self._set(ARCHIVE, ARCHIVE, wanted.encode())
+            except Refused as refusal:
+                if refusal.code != "unknown_setting":
+                    raise
+                return
 
     @verb
     def collectable(self, partition: int) -> Work[Page]:
@@ -78,12 +104,21 @@ class Archiving:
         return Page(partition, tuple(tasks), True, (), answer.epoch, answer.ids, answer.digests)
 
     @verb
-    def offered(self, partition: int, *, epoch: int = 0, after: int = 0, wanted_ms: int = 0) -> Work[Page]:
+    def archive_root(self) -> Work[str | None]:
+        """Where the archive of this cluster's ended tasks is, as its archivers call it; None if none has said."""
+        found = _root_of((yield from self._values(ARCHIVE, ARCHIVE)).get(ARCHIVE))
+        return None if found is None else found.root
+
+    @verb
+    def offered(self, partition: int, *, epoch: int = 0, after: int = 0, wanted_ms: int = 0,
+                archiver: int = 0, leaves: bool = False) -> Work[Page]:
         """As ``collectable``, for archivers: a page as records, the one behind the page ``after`` of an epoch.
-        With ``wanted_ms`` the leader does not wait before it collects up to that time. A node of a release before
-        protocol 3 gives the first page again, without a number."""
+        With ``wanted_ms`` the leader does not wait before it collects up to that time. Of several archivers that
+        ask, each with a number of its own, one is given pages; one that ``leaves`` gets none. A node of a release
+        before protocol 3 gives the first page again, without a number."""
         _check(partition)
-        question = m.Offer(0, partition, in_columns=True, epoch=epoch, after=after, wanted_ms=wanted_ms)
+        question = m.Offer(0, partition, in_columns=True, epoch=epoch, after=after, wanted_ms=wanted_ms,
+                           archiver=archiver, leaves=leaves)
         answer = (yield from ask(m.Offered, question)).message
         records = _records(answer) if answer.ids else []
         cut = task_ids.split(answer.cut)
@@ -91,7 +126,7 @@ class Archiving:
             if record is not None and record[0] in cut:
                 records[index] = yield from self._with_all_entries(record)
         return Page(partition, (), answer.is_under_way, answer.awaited, answer.epoch, answer.ids, answer.digests,
-                    answer.number, answer.due_ms, answer.upto_ms, answer.ended, records)
+                    answer.number, answer.due_ms, answer.upto_ms, answer.ended, records, answer.is_others)
 
     @verb
     def archived(self, page: Page) -> Work[int]:
@@ -125,6 +160,20 @@ class Archiving:
             if not entries:
                 return log
             log += entries
+
+
+def _archive_of(root: str, archive: str) -> ArchiveRoot:
+    """What a caller gave; raises ``Refused`` when no register could have it."""
+    for name, text, least in (("root", root, 1), ("archive", archive, 0)):
+        if type(text) is not str or not least <= len(text) <= ROOT_CHARACTERS_MAX:
+            raise Refused("bad_root", f"{name}: {str(text)[:40]!r} is no text of {least} to {ROOT_CHARACTERS_MAX}"
+                          " characters")
+    return ArchiveRoot(root, archive)
+
+
+def _root_of(value: bytes | None) -> ArchiveRoot | None:
+    """A register that no release could have written counts as none."""
+    return decode_root(value) if value is not None and is_root(value) else None
 
 
 def _check(partition: int) -> None:

@@ -245,6 +245,13 @@ class LocalCluster:
         self._workers[worker] = log
         return worker
 
+    def start_archiver(self, root: Path, *options: str) -> subprocess.Popen[bytes]:
+        """Start ``skuld archive`` for a root, with these options; the nodes must have ``--archive``."""
+        log = self._directory / f"archiver-{len(self._workers)}.log"
+        archiver = self._spawn(["archive", str(root), "--nodes", ",".join(self.addresses), *options], log)
+        self._workers[archiver] = log
+        return archiver
+
     def start_gateway(self, *options: str, timeout_s: float = 30.0) -> tuple[str, subprocess.Popen[bytes]]:
         """Start an HTTP gateway and wait until it serves; gives its URL, and its process.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from time import time
 from typing import Any, TypeVar
 
 import attrs
@@ -118,7 +119,8 @@ async def status(call: Call) -> dict[str, Any]:
     """The cluster."""
     greeted, described = await call.client.greeting(), await call.client.status()
     found = attrs.asdict(described)
-    facts = Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described)
+    facts = Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described,
+                  now_ms=round(time() * 1000))
     return {"attention": [attrs.asdict(concern) for concern in concerns(facts)],
             **{name: value for name, value in found.items() if name != "request"}}
 

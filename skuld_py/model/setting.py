@@ -17,6 +17,7 @@ from xxhash import xxh3_64_intdigest
 
 from skuld_py.errors import Refused
 from skuld_py.model import names
+from skuld_py.model.archive_root import ARCHIVE, is_root
 from skuld_py.model.fields import U63_MAX
 from skuld_py.model.limiting import are_limits
 from skuld_py.model.messages.settings import SETTING_BYTES_MAX, SettingRow
@@ -83,5 +84,5 @@ def check_setting(kind: str, value: bytes) -> None:
 
 
 KINDS: dict[str, Callable[[bytes], bool]] = {PAUSED: lambda value: value == YES, LIMITS: are_limits,
-                                             SCHEDULE: is_schedule}
+                                             SCHEDULE: is_schedule, ARCHIVE: is_root}
 """Each kind, and whether a value that is not empty fits it; it may say itself what is wrong, by ``Refused``."""

@@ -15,6 +15,7 @@ import attrs
 
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
+from skuld_py.model.archive_root import ARCHIVE
 from skuld_py.model.body import Header
 from skuld_py.model.names import queues_of
 from skuld_py.model.roles import CLIENTS, UNLIMITED, Role, roles_for
@@ -60,6 +61,8 @@ UNLIMITED_ONLY = tuple(of for of, verb in _VERBS.items() if verb in UNLIMITED)
 def check_clearance(owner: KeyRow | None, message: m.Message) -> None:
     """``Refused`` unless the owner of a key may ask for that; None: the key counts no more."""
     kind = type(message)
+    if isinstance(message, m.GetSettings | m.PutSetting) and message.kind == ARCHIVE:
+        kind = m.Get if isinstance(message, m.GetSettings) else m.Offer  # where it is, all may know
     if owner is None:
         raise Refused("denied", "key: it is revoked, or its time is over; ask the cluster's operator for another")
     if kind not in _requests_of(owner.roles):

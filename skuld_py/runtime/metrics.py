@@ -41,6 +41,9 @@ class Snapshot:
     led: int = 0
     concerns: Mapping[str, int] = attrs.field(factory=dict)
     depths: Mapping[str, Depth] = attrs.field(factory=dict)
+    collected: int = 0
+    unarchived: int = 0
+    since_ms: int = 0
 
 
 class NodeMetrics:
@@ -74,7 +77,9 @@ class NodeMetrics:
         described = self._node.description()
         led = sum(1 for vnode in self._node.view.vnodes if vnode.is_leading)
         self._snapshot = Snapshot(led, Counter(self._judge(self._node.view.parameters, described)),
-                                  self._snapshot.depths if depths is None else depths)
+                                  self._snapshot.depths if depths is None else depths,
+                                  *next(((row.collected, row.unarchived, row.unarchived_since_ms)
+                                         for row in described.collections if row.node == described.node), ()))
         ended_s = self._clock()
         self._next_s = ended_s + max(PAUSE_S, SHARE * (ended_s - begun_s))
 
@@ -85,6 +90,13 @@ class NodeMetrics:
         yield _gauge("skuld_partitions_led", "Partitions that this node leads.", {(): float(snapshot.led)})
         yield _gauge("skuld_attention", "Concerns about the cluster as this node sees it, by kind.",
                      {(kind,): float(snapshot.concerns.get(kind, 0)) for kind in self._kinds}, "kind")
+        for name, words, count in (
+                ("collected", "Ended tasks that were deleted, of partitions that this node leads.",
+                 snapshot.collected), ("unarchived", "Ended tasks that go once an archive has them, of partitions"
+                                       " that this node leads, young ones included.", snapshot.unarchived)):
+            yield _gauge(f"skuld_{name}_tasks", words, {(): float(count)})
+        yield _gauge("skuld_unarchived_seconds", "For how long tasks on offer to an archive could have gone.",
+                     {(): max(0.0, self._wall() - snapshot.since_ms / 1000) if snapshot.since_ms else 0.0})
         yield from self._queues(snapshot.depths)
         for name, words, value in (
                 ("claims_granted", "Claims granted.", counts.granted),

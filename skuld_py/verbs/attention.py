@@ -16,10 +16,12 @@ from skuld_py.verbs.words import many, moment, said
 
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
+UNARCHIVED_MS = 2 * 3_600_000
+"""So long what could go may wait for an archive: archivers come once an hour."""
 STARVED_SHOWN = 8
 """Workflows without slots that are named one by one."""
 KINDS = ("nodes_missing", "nodes_down", "unheard", "no_session", "wrong_clock", "no_leader", "no_majority",
-         "moving", "uncollected", "releases_differ", "unproven", "starved", "held", "paused",
+         "moving", "uncollected", "unarchived", "releases_differ", "unproven", "starved", "held", "paused",
          "uncounted")
 """Every kind there is, for programs that must show those that are well, too."""
 
@@ -34,23 +36,28 @@ class Concern:
 
 @attrs.frozen
 class Facts:
-    """What is judged: the cluster, and the view of one node. ``doubt``: why its queues were not counted."""
+    """What is judged: the cluster, and the view of one node. ``doubt``: why its queues were not counted;
+    ``now_ms``: by the clock of who judges, 0 to judge nothing by it."""
 
     cluster: str
     replicas: int
     skew_ms: int
     described: m.Described
     doubt: str = ""
+    now_ms: int = 0
 
 
 @attrs.frozen
 class Collection:
     """What was deleted as ended long ago: how many tasks, by all nodes; up to which age of ids the partition
-    furthest behind is sealed, 0 if none is; and the nodes that collection waits for."""
+    furthest behind is sealed, 0 if none is; and the nodes that collection waits for. ``unarchived``,
+    ``unarchived_since_ms``: how many wait for an archive, and since when those on offer could have gone."""
 
     collected: int
     sealed_ms: int
     awaited: tuple[str, ...]
+    unarchived: int = 0
+    unarchived_since_ms: int = 0
 
 
 def collection_of(described: m.Described) -> Collection | None:
@@ -60,7 +67,9 @@ def collection_of(described: m.Described) -> Collection | None:
         return None
     sealed_ms = min((row.sealed_ms for row in rows if row.sealed_ms), default=0)
     awaited = sorted({name for row in rows for name in row.awaited})
-    return Collection(sum(row.collected for row in rows), sealed_ms, tuple(awaited))
+    since_ms = min((row.unarchived_since_ms for row in rows if row.unarchived_since_ms), default=0)
+    return Collection(sum(row.collected for row in rows), sealed_ms, tuple(awaited),
+                      sum(row.unarchived for row in rows), since_ms)
 
 
 def concerns(facts: Facts) -> list[Concern]:
@@ -122,6 +131,8 @@ def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
     described = facts.described
     for words in _uncollected(facts):
         yield "uncollected", words
+    for words in _unarchived(facts):
+        yield "unarchived", words
     for words in _different_releases(facts):
         yield "releases_differ", words
     if described.is_unproven:
@@ -189,6 +200,15 @@ def _uncollected(facts: Facts) -> list[str]:
     return [f"ended tasks are not deleted while {many(len(away), 'node')} {_be(len(away))} away:"
             f" {', '.join(away)}; start {'it' if len(away) == 1 else 'them'}, or forget what does not come back"
             f" with 'skuld cluster forget {facts.cluster} NODE'"]
+
+
+def _unarchived(facts: Facts) -> Iterator[str]:
+    """Ended tasks that no archiver takes, or not as fast as they end."""
+    found = collection_of(facts.described)
+    if found is not None and 0 < found.unarchived_since_ms < facts.now_ms - UNARCHIVED_MS:
+        late = said((facts.now_ms - found.unarchived_since_ms) // 60_000 * 60)
+        yield (f"{many(found.unarchived, 'ended task')} wait on the nodes for an archive, the first of them for"
+               f" {late}: run 'skuld archive ROOT --every 1h', or more of them on one root")
 
 
 def _different_releases(facts: Facts) -> list[str]:

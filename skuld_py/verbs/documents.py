@@ -350,6 +350,8 @@ class CollectionStatus(TypedDict):
     collected: int
     sealed_ms: int
     awaited: list[str]
+    unarchived: int
+    unarchived_since_ms: int
 
 
 class ConcernDocument(TypedDict):

@@ -15,11 +15,13 @@ import pytest
 from click.testing import CliRunner
 
 from archive.ended import DAY_MS, NAMES, NOON_MS, plain
-from skuld_py.archive import arrow_store, spark_store
-from skuld_py.archive.arrow_store import ArrowStore, table_of, type_of
+from skuld_py.archive import arrow_files, spark_store
+from skuld_py.archive.arrow_files import table_of, type_of
+from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.filters import Filters
-from skuld_py.archive.places import LocalPlace, uri_of
-from skuld_py.archive.rows import COLUMNS, PARTITIONED_BY, SCHEMA_VERSION, row_of, task_of
+from skuld_py.archive.manifest import Manifest
+from skuld_py.archive.places import uri_of
+from skuld_py.archive.rows import COLUMNS, PARTITIONED_BY, SCHEMA_VERSION, day_of, ended_ms, row_of, task_of
 from skuld_py.archive.spark_history import History
 from skuld_py.archive.spark_store import spark
 from skuld_py.cli.main import main
@@ -42,15 +44,14 @@ def write_old(root: Path, batch: str) -> None:
         row = dict(zip(COLUMNS, row_of(task), strict=True))
         directory = root / f"batch={batch}" / f"queue={row['queue']}" / f"day={row['day']}"
         directory.mkdir(parents=True, exist_ok=True)
-        table = table_of([tuple(row.values())])
+        table = table_of([tuple(row.values())], batch)
         pq.write_table(table.select([name for name in OF_688CABF if name not in PARTITIONED_BY]),
                        directory / f"{row['id']}.parquet")
 
 
 def write_new(root: Path, batch: str) -> None:
-    place = LocalPlace(root)
-    with place.held():
-        ArrowStore(place).write(batch, [row_of(task, cluster="prod", digest=5) for task in NEW])
+    with Site.held(root) as site:
+        site.store.write(batch, [row_of(task, cluster="prod", digest=5) for task in NEW])
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +63,19 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_files_lie_where_spark_puts_them_sorted_and_with_statistics(root: Path) -> None:
-    files = sorted(root.glob("batch=2026*/**/*.parquet"))
+def test_files_lie_by_day_of_the_end_and_queue_sorted_and_with_statistics(root: Path) -> None:
+    files = sorted(root.glob("files/**/*.parquet"))
 
-    assert len(files) == len({(task.queue, row_of(task)[2]) for task in NEW})
-    assert {path.parts[-3] for path in files} == {f"queue={task.queue}" for task in NEW}
+    assert len(files) == len({(task.queue, day_of(ended_ms(task) or 0)) for task in NEW})
+    assert {path.parts[-2] for path in files} == {task.queue for task in NEW}
+    assert {root / path for path in Manifest(root).refresh().files} == set(files)
     for path in files:
         found = pq.read_table(path, partitioning=None)
         assert found.column("id").to_pylist() == sorted(found.column("id").to_pylist())
         assert pq.ParquetFile(path).metadata.row_group(0).column(0).statistics.has_min_max
         assert set(found.column("cluster").to_pylist()) == {"prod"}
         assert found.schema.field("ended").type == pa.timestamp("ms", "UTC")
-    assert not list((root / ".writing").glob("batch=*"))
+    assert not list((root / "_writing").iterdir())
 
 
 def test_types_are_read_from_their_texts() -> None:
@@ -85,11 +87,11 @@ def test_types_are_read_from_their_texts() -> None:
 def test_what_cannot_be_written_is_refused_and_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
-    monkeypatch.setattr(arrow_store.pq, "write_table", full)
+    monkeypatch.setattr(arrow_files, "writer_of", full)
 
     with pytest.raises(Refused, match="No space left on device; nothing of it is deleted"):
         write_new(tmp_path, "b1")
-    assert not list(tmp_path.glob("batch=*"))
+    assert not list(tmp_path.rglob("*.parquet")) and not Manifest(tmp_path).exists()
 
 
 # -- together -------------------------------------------------------------------------------------------------

@@ -17,6 +17,12 @@ from archive.world import PARTITIONS, World, world
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 
+
+def over_entered(root: str, archive: str, *, replaces: bool) -> None:
+    """Any archive is the cluster's."""
+    assert root and archive
+
+
 NO_ARCHIVE = Refused("no_archive", "partition: its leader offers nothing; start all nodes with --archive")
 
 
@@ -28,14 +34,14 @@ def over(monkeypatch: pytest.MonkeyPatch) -> World:
     @contextmanager
     def connected(*_: object) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(status=lambda: SimpleNamespace(partitions=range(PARTITIONS)),
-                              greeting=lambda: SimpleNamespace(cluster="prod"))
+                              greeting=lambda: SimpleNamespace(cluster="prod"), enter_archive=over_entered)
 
     @contextmanager
     def source_of(*_: object) -> Iterator[World]:
         yield made
     monkeypatch.setattr("skuld_py.cli.archive.connected", connected)
     monkeypatch.setattr("skuld_py.archive.source.source_of", source_of)
-    monkeypatch.setattr("skuld_py.cli.archive._store", lambda *_: made)
+    monkeypatch.setattr("skuld_py.archive.arrow_site.ArrowStore", lambda *_: made)
     monkeypatch.setattr("skuld_py.archive.rows.Rows", lambda store, *_: store)
     monkeypatch.setattr("skuld_py.archive.archiver.PAUSE_S", 0.01)
     return made

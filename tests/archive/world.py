@@ -39,6 +39,8 @@ class World:
     """How many pages are on offer at a time; 0 of a release that knows one page, and no numbers."""
     first: dict[int, int] = attrs.field(factory=dict)
     now_s: float = 0.0
+    settled_ids: list[bytes] = attrs.field(factory=list)
+    ends: list[bool] = attrs.field(factory=list)
     pauses: int = 0
 
     @property
@@ -93,6 +95,15 @@ class World:
         self.rows += tasks
         self.batches.append(batch)
         self.said.append(("written", len(tasks)))
+
+    def begin(self) -> None:
+        """A run begins."""
+
+    def settled(self, ids: bytes) -> None:
+        self.settled_ids += split(ids)
+
+    def end(self, is_whole: bool) -> None:
+        self.ends.append(is_whole)
 
     def pause(self, seconds: float) -> None:
         self.pauses += 1

@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from skuld_py import __version__
 from skuld_py.cli.failures import LASTING, SERVICES
 from skuld_py.cli.main import main
+from skuld_py.cli.verbed import inner_of
 from skuld_py.config import PLAIN, Retention, Scaling
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.verbs import table
@@ -38,13 +39,14 @@ OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys li
 OF_CONFIG = ("config show",)
 OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow status", "workflow list",
                "workflow await", "workflow kill")
+OF_ARCHIVE = ("archive compact", "history files", "history restore")
 OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)
 GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "bulk": OF_SCHEDULE,
           "config": OF_CONFIG, "workflow": OF_WORKFLOW}
 IN_TIME_S = 4.5
 """Less than the five seconds without --timeout; on a busy machine what is only CPU takes seconds, too."""
 EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_KEYS, *OF_SCHEDULE,
-              *OF_CONFIG, *OF_WORKFLOW)
+              *OF_CONFIG, *OF_WORKFLOW, *OF_ARCHIVE)
 
 
 def skuld(*arguments: str, typed: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
@@ -90,8 +92,9 @@ def command_of(verb: str) -> click.Command:
     context = click.Context(main)
     command: click.Command | None = main
     for part in verb.split():
-        assert isinstance(command, click.Group)
-        command = command.get_command(context, part)
+        assert command is not None
+        is_group = isinstance(command, click.Group)
+        command = command.get_command(context, part) if is_group else inner_of(command)[part]
     assert command is not None
     return command
 

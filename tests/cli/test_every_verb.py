@@ -26,7 +26,8 @@ VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew
            "put_schedule": "schedule put", "schedules": "schedule list", "remove_schedule": "schedule remove"}
 """The verbs of methods that are called otherwise; the many form and the single one share a verb."""
 WITHOUT = {"close", "new_ids", "chain", "group", "chord", "join", "results_of", "collectable", "archived",
-           "offered", "after_fork", "report", "take_seats", "exhaust_input", "seal_output"}
+           "offered", "enter_archive", "archive_root", "after_fork", "report", "take_seats",
+           "exhaust_input", "seal_output"}
 """What makes no sense by itself on a command line. Groups are made there by ``enqueue --dep``; ``archive`` reads
 pages, writes them and says so; a worker reports by itself, takes its seats, and says how far workflows are."""
 ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "wait_s": "wait", "per_s": "per",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from io import BytesIO, TextIOWrapper
+from typing import Any
 
 import attrs
 import click
@@ -152,7 +153,10 @@ def situation(*live: str, down: tuple[str, ...] = (), leader: str = "a:1", sessi
                      (m.CountRow(0, "general", 1, 0, 0, 0, 0, 0, 0),), doubt)
 
 
-def collecting(*rows: tuple[str, int, int, tuple[str, ...]], down: tuple[str, ...] = ("c:1",)) -> Situation:
+NOTHING_WAITS = {"unarchived": 0, "unarchived_since_ms": 0}
+
+
+def collecting(*rows: tuple[Any, ...], down: tuple[str, ...] = ("c:1",)) -> Situation:
     """Three nodes, and what some of them say of collection."""
     seen = situation(*(name for name in ("a:1", "b:1", "c:1") if name not in down), down=down)
     told = tuple(m.CollectionRow(*row) for row in rows)
@@ -261,12 +265,17 @@ def test_a_status_is_shown_whatever_it_is(seen: Situation, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("rows", "made", "line"), [
     ((), None, ""),
-    ([("a:1", 0, 0, ())], {"collected": 0, "sealed_ms": 0, "awaited": []}, "retention: 0 ended tasks deleted"),
+    ([("a:1", 0, 0, ())], {"collected": 0, "sealed_ms": 0, "awaited": [], **NOTHING_WAITS},
+     "retention: 0 ended tasks deleted"),
+    ([("a:1", 3, 0, (), 5, 9_000), ("b:1", 0, 0, (), 2, 0)],
+     {"collected": 3, "sealed_ms": 0, "awaited": [], "unarchived": 7, "unarchived_since_ms": 9_000},
+     "retention: 3 ended tasks deleted; 7 ended tasks to be archived, on offer since"
+     f" {showing.moment(9_000)}"),
     ([("a:1", 3, 9_000, ()), ("b:1", 4, 5_000, ("c:1",)), ("c:1", 0, 0, ("a:1", "c:1"))],
-     {"collected": 7, "sealed_ms": 5_000, "awaited": ["a:1", "c:1"]},
+     {"collected": 7, "sealed_ms": 5_000, "awaited": ["a:1", "c:1"], **NOTHING_WAITS},
      f"retention: 7 ended tasks deleted, up to ids of {showing.moment(5_000)}; waits for a:1, c:1"),
 ])
-def test_what_all_nodes_have_collected_is_one_sum(rows: list[tuple[str, int, int, tuple[str, ...]]],
+def test_what_all_nodes_have_collected_is_one_sum(rows: list[tuple[Any, ...]],
                                                   made: dict[str, object] | None, line: str,
                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     seen = collecting(*rows, down=())

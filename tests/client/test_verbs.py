@@ -738,6 +738,21 @@ def nothing_is_offered_to_an_archive_by_nodes_that_keep_everything(client: Any, 
     assert refusal.value.code == "no_archive"
 
 
+@of("enter_archive", "archive_root")
+def a_cluster_has_one_archive_wherever_its_directory_is_mounted(client: Any, queue: str) -> None:
+    client.enter_archive("/srv/a", "name", replaces=True)
+    client.enter_archive("/mnt/a", "name")
+    assert client.archive_root() == "/srv/a"
+    with pytest.raises(Refused, match=r"/srv/a.* --replace") as refusal:
+        client.enter_archive("/srv/b", "other")
+    assert refusal.value.code == "other_archive"
+
+    client.enter_archive("s3a://b/c", replaces=True)
+    client.enter_archive("s3a://b/c")
+    with pytest.raises(Refused, match="s3a://b/c"):
+        client.enter_archive("/srv/a", "name")
+
+
 @of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder", "force_epoch")
 def partitions_are_held_and_let_go(client: Any, queue: str) -> None:
     leader = client.status().partitions[0].leader

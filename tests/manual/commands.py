@@ -20,6 +20,7 @@ import click
 
 from manual.written import TOP
 from skuld_py.cli.main import main
+from skuld_py.cli.verbed import inner_of
 from skuld_py.gateway import openapi
 from skuld_py.gateway.limits import Limits
 
@@ -55,6 +56,8 @@ def verb_of(words: list[str]) -> tuple[click.Command, list[str]]:
         if found is None:
             raise click.UsageError(f"there is no such verb in 'skuld {' '.join(words)}'")
         command = found
+    if rest and rest[0] in (below := inner_of(command)):
+        return below[rest[0]], rest[1:]
     return command, rest
 
 
@@ -95,6 +98,8 @@ def every_option() -> frozenset[str]:
             context = click.Context(command)
             inner = (command.get_command(context, name) for name in command.list_commands(context))
             commands += [each for each in inner if each is not None]
+        elif below := inner_of(command):
+            commands += below.values()
     return frozenset(found)
 
 

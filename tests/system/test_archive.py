@@ -21,8 +21,9 @@ from click.testing import CliRunner
 from skuld_py import AsyncClient, Client, Retry, SkuldError, Task, TaskId
 from skuld_py.archive import spark_store
 from skuld_py.archive.filters import Filters
+from skuld_py.archive.live import live
 from skuld_py.archive.places import check_archive, uri_of
-from skuld_py.archive.rows import STORED_SCHEMA, task_of
+from skuld_py.archive.rows import task_of
 from skuld_py.archive.spark_history import History
 from skuld_py.cli.main import main
 from skuld_py.embedded.local import LocalCluster
@@ -138,7 +139,7 @@ def assert_all_kept_while_one_is_away(cluster: LocalCluster, root: Path, count: 
         assert (done["rows"], done["deleted"]) == (0, 0)
         assert {name for row in done["waiting"] for name in row["for"]} == {away}
         assert client.count() == count
-    assert list(root.glob("batch=*")) == []
+    assert not live(root).files
 
 
 async def awaited_by(addresses: list[str]) -> set[str]:
@@ -206,8 +207,8 @@ def assert_the_archive_holds(runtime: SparkRuntime, root: Path, ended: dict[Task
                              marks: list[TaskId]) -> None:
     """Each task once for whoever reads the history, and as it was when it had ended."""
     count = len(ended) + len(marks)
-    raw = runtime.start().read.schema(STORED_SCHEMA).parquet(uri_of(root))
-    assert raw.select("id").distinct().count() == count
+    raw = runtime.start().read.parquet(*map(uri_of, live(root).paths))
+    assert (raw.count(), raw.select("id").distinct().count()) == (count, count)
     found = History(runtime.session, check_archive(str(root)), Filters())
     rows = list(map(task_of, found.rows()))
     kept = {TaskId(task.id): task for task in rows}

@@ -1,4 +1,5 @@
-"""The archiver is killed wherever it stands: nothing is lost, and one run that is left alone does the rest."""
+"""Two archivers on one root are killed wherever they stand: nothing is lost, nothing is there twice, and a run
+that is left alone does the rest."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from skuld_py import Client
+from skuld_py.archive.live import live
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import to_text
 from system.conftest import SKEW_MS, await_leaders
@@ -59,11 +61,12 @@ def test_killed_anywhere_it_loses_nothing_and_the_last_run_leaves_nothing(cluste
             client.complete_many(claims, [b"done"] * len(claims))
         time.sleep(1.5)  # the retention: of none is a page on offer before
         for _ in range(KILLS):
-            with started(cluster, root) as running:
-                assert running.stdout is not None
-                running.stdout.readline()
-                time.sleep(chance.random() * 0.2)
-                running.send_signal(signal.SIGKILL)
+            with started(cluster, root) as running, started(cluster, root) as beside:
+                for each in (running, beside):
+                    assert each.stdout is not None
+                    each.stdout.readline()
+                    time.sleep(chance.random() * 0.2)
+                    each.send_signal(signal.SIGKILL)
             assert {to_text(task_id) for task_id in told} <= archived(root) | left(client)
 
         with started(cluster, root) as last:
@@ -71,13 +74,16 @@ def test_killed_anywhere_it_loses_nothing_and_the_last_run_leaves_nothing(cluste
         assert (last.returncode, said["event"], said["waiting"], said["refused"]) == (0, "done", [], [])
         assert client.count() == 0
     assert archived(root) == {to_text(task_id) for task_id in told}
-    assert not list((root / ".writing").glob("batch=*"))
+    assert not list((root / "_writing").iterdir())
+    assert {str(path) for path in root.rglob("*.parquet")} == {str(path) for path in live(root).paths}
 
 
 def archived(root: Path) -> set[str]:
-    """Each file that readers see is whole."""
-    return {task_id for path in root.glob("batch=*/**/*.parquet")
-            for task_id in pq.read_table(path, columns=["id"], partitioning=None).column("id").to_pylist()}
+    """What readers of the manifest see: each file is there and whole, and each task once."""
+    found = [task_id for path in live(root).paths
+             for task_id in pq.read_table(path, columns=["id"], partitioning=None).column("id").to_pylist()]
+    assert len(found) == len(set(found))
+    return set(found)
 
 
 def left(client: Client) -> set[str]:

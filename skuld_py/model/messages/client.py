@@ -400,12 +400,15 @@ class CollectionRow:
     """What a node has collected on the partitions that it leads, by its own copies, so that the sum over all nodes
     has each task once. ``sealed_ms``: the time of ids up to which all these partitions are sealed, but for those
     that never were; 0 if none was. ``awaited``: the nodes without which collection does not go on, the first of
-    them."""
+    them. ``unarchived``: tasks that have ended and go once an archive has them, young ones included;
+    ``unarchived_since_ms``: since when those that are on offer could have gone, 0 where none is."""
 
     node: str = fields.wide_name()
     collected: int = fields.number()
     sealed_ms: int = fields.number()
     awaited: tuple[str, ...] = fields.names(AWAITED_MAX)
+    unarchived: int = fields.number(default=0, since=3)
+    unarchived_since_ms: int = fields.moment(default=0, since=3)
 
 
 @attrs.frozen

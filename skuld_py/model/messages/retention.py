@@ -69,7 +69,9 @@ class Collected(Message):
 class Offer(Message):
     """Ask for a page of a partition that waits to be archived; to a node, then to the leader. ``in_columns``: the
     answer may have all that came with protocol 3. ``epoch``, ``after``: of the page before the one that is wanted;
-    who knows no such fields gives the first page again. ``wanted_ms``: do not wait to collect up to this time."""
+    who knows no such fields gives the first page again. ``wanted_ms``: do not wait to collect up to this time.
+    ``archiver``: a number that no other archiver has; 0 of who wants pages whoever else asks. ``leaves``: it wants
+    no more, and no page now."""
 
     roles = ROLE_CLIENT | ROLE_NODE
     is_promise = False
@@ -79,6 +81,8 @@ class Offer(Message):
     epoch: int = fields.epoch(0, default=0, since=3)
     after: int = fields.number(default=0, since=3)
     wanted_ms: int = fields.moment(default=0, since=3)
+    archiver: int = fields.number(default=0, since=3)
+    leaves: bool = fields.truth(default=False, since=3)
 
 
 @attrs.frozen
@@ -89,7 +93,8 @@ class Offered(Message):
     Only in columns, and then without ``tasks``: of each id its body and its history, empty where there is none;
     ``counts``, unless there are no entries at all: how many of the entries are its own. ``number``: the page's;
     those of an epoch rise. ``due_ms``: what had ended by then may go by now. ``upto_ms``: what could go by then is
-    gone. ``ended``: how many tasks of the partition have ended, young ones included."""
+    gone. ``ended``: how many tasks of the partition have ended, young ones included. ``is_others``: another
+    archiver is given the pages of the partition."""
 
     columns = ("ids", "digests")
     request: int = fields.number()
@@ -110,6 +115,7 @@ class Offered(Message):
     tokens: bytes = fields.tokens(PAGE_ENTRIES, default=b"", since=3)
     seqs: bytes = fields.u64s(PAGE_ENTRIES, default=b"", since=3)
     entries: Column = fields.strings(PAGE_ENTRIES, default=Column(), since=3)
+    is_others: bool = fields.truth(default=False, since=3)
 
 
 @attrs.frozen

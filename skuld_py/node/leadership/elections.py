@@ -52,7 +52,7 @@ class Steward(Duty):
         self._moves = moves
         self.slices = Slices(operations, exchanges)
         self.losses = Losses(operations, exchanges)
-        self.gossiper = Gossiper(operations, moves, self.slices.awaited)
+        self.gossiper = Gossiper(operations, moves, self.slices.awaited, self.slices.unarchived_since_ms)
         self._heard_ms, self._since_ms = dict[str, int](), dict[str, int]()
         self._round_ms = 0
         """When a part of the slow round is due."""

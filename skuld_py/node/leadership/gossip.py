@@ -34,11 +34,13 @@ class Gossiper(Duty):
     """What one node tells, and what the others have told it. ``awaited`` gives the nodes for which collection
     waits."""
 
-    def __init__(self, operations: Operations, moves: Moves, awaited: Callable[[int], Sequence[str]]) -> None:
+    def __init__(self, operations: Operations, moves: Moves, awaited: Callable[[int], Sequence[str]],
+                 since_ms: Callable[[int], int]) -> None:
         self._view = operations.view
         self._outbox = operations.outbox
         self._moves = moves
         self._awaited = awaited
+        self._since_ms = since_ms
         self.along: list[Callable[[int], None]] = []
         """Called before it tells: work that may be done at the same time, so that a node at rest wakes less
         often."""
@@ -82,7 +84,7 @@ class Gossiper(Duty):
         rows = [self._rows(partition, view.may_grant) for partition in partitions]
         leads = tuple(lead for lead, _ in rows if lead is not None)
         moves = tuple(move for _, move in rows if move is not None)
-        told = leads, queues, moves, heads, view.settings.digest, collection(view, self._awaited)
+        told = leads, queues, moves, heads, view.settings.digest, self._collection()
         program = *own_program(view), len(view.attendance), view.attendance.slots
         message = m.PartialGossip(*told, columns.pack_u64(spans), *program) if spans else m.Gossip(*told, *program)
         for name in sorted(view.live):
@@ -219,7 +221,10 @@ class Gossiper(Duty):
     def collections(self) -> tuple[m.CollectionRow, ...]:
         """What this node collects, and others that are live, as they tell; a dead one leads nothing."""
         told = [self._collections.get(name, ()) for name in sorted(self._view.live)]
-        return (*collection(self._view, self._awaited), *(row for rows in told for row in rows))
+        return (*self._collection(), *(row for rows in told for row in rows))
+
+    def _collection(self) -> tuple[m.CollectionRow, ...]:
+        return collection(self._view, self._awaited, self._since_ms)
 
     def on_members(self, came: Sequence[str], gone: Sequence[str]) -> None:
         """Forget what peers that went have said; tell all to peers that came."""

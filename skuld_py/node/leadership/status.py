@@ -15,6 +15,7 @@ import attrs
 from skuld_py.config import PARTITIONS_MAX, RULES
 from skuld_py.model import messages as m
 from skuld_py.model.messages.client import AWAITED_MAX, PAUSED_MAX, STARVED_MAX
+from skuld_py.model.state import State
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Agreement
 
@@ -76,7 +77,8 @@ def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:
     return tuple(told[:most])
 
 
-def collection(view: View, awaited: Callable[[int], Sequence[str]]) -> tuple[m.CollectionRow, ...]:
+def collection(view: View, awaited: Callable[[int], Sequence[str]], since_ms: Callable[[int], int]
+               ) -> tuple[m.CollectionRow, ...]:
     """A row of what this node collects; none if it keeps everything. It counts led partitions only: all replicas
     delete the same tasks, and would count them again."""
     if not view.retention.keep_ms:
@@ -85,5 +87,13 @@ def collection(view: View, awaited: Callable[[int], Sequence[str]]) -> tuple[m.C
     watermarks = [vnode.replica.watermark for vnode in led]
     seals = [watermark.sealed_ms for watermark in watermarks if watermark.sealed_ms]
     names = sorted({name for vnode in led for name in awaited(vnode.partition)})
+    unarchived, since = 0, [0]
+    if view.retention.archives:
+        unarchived = sum(row[state] for vnode in led for _, row in vnode.replica.filing.tally.rows()
+                         for state in ENDS)
+        since = [at_ms for vnode in led if (at_ms := since_ms(vnode.partition))]
     return (m.CollectionRow(view.me.name, sum(watermark.collected for watermark in watermarks),
-                            min(seals, default=0), tuple(names[:AWAITED_MAX])),)
+                            min(seals, default=0), tuple(names[:AWAITED_MAX]), unarchived, min(since, default=0)),)
+
+
+ENDS = (State.COMPLETED, State.CANCELLED, State.DEAD)

@@ -21,6 +21,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.state import State
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
+from skuld_py.node.retention.sharing import Sharing
 from skuld_py.node.retention.slices import Slices
 from skuld_py.partition.data.rows import read_columns, read_rows
 from skuld_py.partition.vnode import Vnode
@@ -80,6 +81,7 @@ class ArchiveOffers:
         self._view = operations.view
         self._outbox = operations.outbox
         self._slices = slices
+        self._sharing = Sharing()
         self._counted: dict[int, tuple[int, int]] = {}
         """How many tasks of a partition had ended, and when that was counted."""
 
@@ -102,13 +104,17 @@ class ArchiveOffers:
 
     def _in_columns(self, now_ms: int, vnode: Vnode, message: m.Offer) -> m.Offered:
         partition, slices = message.partition, self._slices
-        page = slices.offer(partition, message.after if message.epoch == vnode.epoch else 0)
+        is_others = self._sharing.is_others(now_ms, partition, message.archiver)
+        if message.leaves:
+            self._sharing.leave(partition, message.archiver)
+            is_others = True
+        page = None if is_others else slices.offer(partition, message.after if message.epoch == vnode.epoch else 0)
         if page is None:
             slices.hasten(now_ms, partition, message.wanted_ms)
         said = m.Offered(message.request, vnode.epoch, page is not None or slices.is_under_way(partition),
                          () if page else tuple(slices.awaited(partition)), b"", b"", b"", (),
                          due_ms=max(0, now_ms - self._view.retention.keep_ms), upto_ms=slices.collected_ms(vnode),
-                         ended=self._ended(now_ms, vnode))
+                         ended=self._ended(now_ms, vnode), is_others=is_others)
         if page is None:
             return said
         bodies, histories, entries = read_columns(vnode.replica, ids.split(page.ids))

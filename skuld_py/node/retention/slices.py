@@ -215,6 +215,13 @@ class Slices:
             return self._awaited(under_way)
         return self._hindered.get(partition, [])
 
+    def unarchived_since_ms(self, partition: int) -> int:
+        """Since when what is on offer to an archive could have gone; 0 when nothing is."""
+        under_way = self._slices.get(partition)
+        if under_way is None or not under_way.offers:
+            return 0
+        return under_way.upto_ms + self._view.retention.keep_ms
+
     def is_under_way(self, partition: int) -> bool:
         """Whether a slice of a partition is."""
         return partition in self._slices

@@ -1,0 +1,103 @@
+"""Files of an archive, as Arrow writes and reads them.
+
+All columns stand in the file, ``queue``, ``day`` and ``batch`` with them, so that nothing has to be read out of a
+path. Rows stand in the order of their ids, with statistics, so that readers skip what they need not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from skuld_py.archive.manifest import File
+from skuld_py.archive.rows import COLUMNS, Row
+
+FAILURES = (OSError, pa.ArrowException)
+_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(),
+          "boolean": pa.bool_(), "timestamp": pa.timestamp("ms", "UTC")}
+_NAMES = tuple(COLUMNS)
+
+
+@cache
+def type_of(kind: str) -> Any:
+    """Arrow's type for one of Spark's, by its text."""
+    name, _, inner = kind.partition("<")
+    inner = inner.removesuffix(">")
+    match name:
+        case "array":
+            return pa.list_(type_of(inner))
+        case "map":
+            return pa.map_(*(type_of(each.strip()) for each in inner.split(",")))
+        case "struct":
+            return pa.struct([(field, type_of(of)) for field, _, of in (
+                each.strip().partition(": ") for each in inner.split(","))])
+        case _:
+            return _TYPES[name]
+
+
+SCHEMA = pa.schema([*((name, type_of(kind)) for name, kind in COLUMNS.items()), ("batch", pa.string())])
+
+
+def table_of(rows: Sequence[Row], batch: str) -> pa.Table:
+    """Rows as columns."""
+    columns = dict(zip(_NAMES, zip(*rows, strict=True), strict=True))
+    headers = columns["headers"]
+    columns["headers"] = tuple([*each.items()] for each in headers) if any(headers) else ([],) * len(headers)
+    arrays = [pa.array(columns[name], SCHEMA.field(name).type) for name in _NAMES]
+    return pa.Table.from_arrays([*arrays, pa.repeat(pa.scalar(batch), len(rows))], schema=SCHEMA)
+
+
+def writer_of(path: Path) -> pq.ParquetWriter:
+    """Writes tables of ``SCHEMA`` to a file, each a row group."""
+    return pq.ParquetWriter(path, SCHEMA, compression="zstd")
+
+
+def bounds_of(table: pa.Table) -> dict[str, Any]:
+    """What a manifest says of rows that are sorted by id; see ``File``."""
+    enqueued, ended = (pc.min_max(table.column(name)) for name in ("enqueued_ms", "ended_ms"))
+    ids = table.column("id")
+    return {"rows": table.num_rows, "first_id": ids[0].as_py(), "last_id": ids[-1].as_py(),
+            "first_enqueued_ms": enqueued["min"].as_py(), "last_enqueued_ms": enqueued["max"].as_py(),
+            "first_ended_ms": ended["min"].as_py(), "last_ended_ms": ended["max"].as_py()}
+
+
+def joined_bounds(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Of both; ``other`` has the greater ids."""
+    found = {"rows": one["rows"] + other["rows"], "first_id": one["first_id"], "last_id": other["last_id"]}
+    for kind in ("enqueued", "ended"):
+        for name, choose in ((f"first_{kind}_ms", min), (f"last_{kind}_ms", max)):
+            known = [each[name] for each in (one, other) if each[name] is not None]
+            found[name] = choose(known) if known else None
+    return found
+
+
+def written(table: pa.Table, draft: Path, path: str, day: str, *, born: int = 0, is_open: bool = True) -> File:
+    """Write rows of one queue, sorted by id, as a draft of the file at ``path``; what a manifest says of it."""
+    with writer_of(draft) as writer:
+        writer.write_table(table)
+    return File(path=path, queue=table.column("queue")[0].as_py(), day=day, size=draft.stat().st_size, born=born,
+                is_open=is_open, **bounds_of(table))
+
+
+def digests_of(path: Path, first: str = "", last: str = "") -> list[tuple[str, str]]:
+    """The id and the digest of each row, or of each between two ids."""
+    wanted = (pc.field("id") >= first) & (pc.field("id") <= last) if last else None
+    found = pq.read_table(path, columns=["id", "digest"], filters=wanted, partitioning=None)
+    return list(zip(found.column("id").to_pylist(), found.column("digest").to_pylist(), strict=True))
+
+
+def without(path: Path, ids: Sequence[str]) -> pa.Table:
+    """The rows of a file, but for these."""
+    found = pq.read_table(path, schema=SCHEMA, partitioning=None)
+    return found.filter(pc.invert(pc.is_in(found.column("id"), pa.array(ids, pa.string()))))
+
+
+def said(error: Exception) -> str:
+    """Why Arrow or the disk failed, in a line."""
+    return getattr(error, "strerror", None) or str(error).partition("\n")[0].rstrip(".")

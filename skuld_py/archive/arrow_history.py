@@ -1,0 +1,122 @@
+"""The tasks of an archive that has a manifest, without Spark: for look-ups, counts and lists.
+
+Which files are read, and often how many rows they have, is known from the manifest. Rows come in the order of
+their ids though the files of a day overlap: a file is opened when its first id is due, and files that lie side by
+side are merged, a row group of each in memory.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from skuld_py.archive.arrow_files import FAILURES, SCHEMA, said
+from skuld_py.archive.filters import Condition, Filters
+from skuld_py.archive.live import Live, has_only
+from skuld_py.archive.manifest import File
+from skuld_py.errors import Refused
+
+_RECORDS = frozenset(field.name for field in SCHEMA if pa.types.is_struct(field.type) or (
+    pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type)))
+ROWS_AT_ONCE = 1_000
+
+
+class ArrowHistory:
+    """The tasks of live files that are asked for."""
+
+    def __init__(self, found: Live, filters: Filters) -> None:
+        self._root = found.root
+        self._files = sorted(found.files, key=lambda file: file.first_id)
+        self._filters = filters
+        conditions = list(filters.conditions())
+        self._wanted = reduce(and_, map(_expression, conditions)) if conditions else None
+        self._asked = list(dict.fromkeys(["id", *(name for name, _, _ in conditions)]))
+
+    def count(self) -> int:
+        """How many; files all of whose rows are wanted are not opened."""
+        with _reading():
+            return sum(file.rows if has_only(file, self._filters) else sum(
+                table.num_rows for table in self._tables(file, self._asked)) for file in self._files)
+
+    def rows(self, limit: int | None = None, columns: Sequence[str] = ()) -> Iterator[Mapping[str, Any]]:
+        """The rows in the order of their ids, which is that of their making."""
+        given = self._merged(list(dict.fromkeys([*columns, *self._asked])) if columns else SCHEMA.names)
+        with _reading():
+            for number, row in enumerate(given):
+                if limit is not None and number >= limit:
+                    return
+                yield row
+
+    def _merged(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        heap: list[tuple[str, int, Mapping[str, Any], Iterator[Mapping[str, Any]]]] = []
+        for number, file in enumerate([*self._files, None]):
+            while heap and (file is None or heap[0][0] < file.first_id):
+                _, at, row, others = heapq.heappop(heap)
+                yield row
+                _push(heap, at, others)
+            if file is not None:
+                _push(heap, number, self._rows(file, columns))
+
+    def _rows(self, file: File, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        for table in self._tables(file, columns):
+            for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
+                for row in batch.to_pylist():
+                    yield {name: _tuples(value) if name in _RECORDS else value for name, value in row.items()}
+
+    def _tables(self, file: File, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Row group by row group, those alone that may have the id."""
+        task_id = None if self._filters.id is None else str(self._filters.id)
+        with pq.ParquetFile(self._root / file.path) as opened:
+            for number in range(opened.num_row_groups):
+                bounds = opened.metadata.row_group(number).column(0).statistics
+                if task_id is not None and bounds is not None and bounds.has_min_max and not (
+                        bounds.min <= task_id <= bounds.max):
+                    continue
+                table = opened.read_row_group(number, columns=list(columns))
+                yield table if self._wanted is None else table.filter(self._wanted)
+
+
+def _push(heap: list[Any], number: int, rows: Iterator[Mapping[str, Any]]) -> None:
+    if (row := next(rows, None)) is not None:
+        heapq.heappush(heap, (row["id"], number, row, rows))
+
+
+def _tuples(value: Any) -> Any:
+    """Records as tuples, as Spark gives them."""
+    if isinstance(value, dict):
+        return tuple(value.values())
+    return [tuple(each.values()) for each in value] if isinstance(value, list) else value
+
+
+def _expression(condition: Condition) -> Any:
+    name, comparison, value = condition
+    field = pc.field(name)
+    match comparison:
+        case "=":
+            return field == value
+        case ">=":
+            return field >= value
+        case "<":
+            return field < value
+        case "<=":
+            return field <= value
+        case _:
+            return field.isin(list(value) if isinstance(value, tuple) else [value])
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except FAILURES as error:
+        where = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+        raise Refused("not_read", f"root: {where}{said(error)}; if the archive was compacted meanwhile, ask again"
+                      ) from None

@@ -1,0 +1,68 @@
+"""The place of a process that writes to an archive in a directory: its drafts, its view of the manifest, what it
+writes with, and its compaction. What writers that died left is swept when it begins.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import time
+
+import attrs
+
+from skuld_py.archive.arrow_store import TRIES, ArrowStore
+from skuld_py.archive.compaction import GRACE_MS, Compacted, Compaction
+from skuld_py.archive.drafts import Drafts, sweep, unwritable
+from skuld_py.archive.manifest import Change, Manifest
+from skuld_py.archive.rows import batch_name
+from skuld_py.errors import Refused
+
+
+@attrs.frozen
+class Site:
+    """What one process has below a root."""
+
+    root: Path
+    drafts: Drafts
+    manifest: Manifest
+    store: ArrowStore
+
+    @classmethod
+    @contextmanager
+    def held(cls, root: Path) -> Iterator[Site]:
+        """For as long as the block lasts. ``Refused`` when nothing can be written there."""
+        drafts, manifest = Drafts(root, secrets.token_hex(8)), Manifest(root)
+        with drafts.held():
+            try:
+                sweep(root, manifest.refresh)
+            except OSError as error:
+                raise unwritable(root, error) from error
+            yield cls(root, drafts, manifest, ArrowStore(root, drafts, manifest, now_ms))
+
+    @property
+    def archive(self) -> str:
+        """The name of the archive, which its first change gives it."""
+        for _ in range(TRIES):
+            if name := self.manifest.refresh().archive:
+                return name
+            try:
+                self.manifest.put(Change(now_ms()))
+            except OSError as error:
+                raise unwritable(self.root, error) from error
+        raise Refused("not_written", "root: other archivers were faster; run fewer on one root")
+
+    def compact(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
+                takes_over: bool = True, on_group: Callable[[str, str], None] = lambda day, queue: None
+                ) -> Compacted:
+        """See ``Compaction.run``."""
+        made = Compaction(self.root, self.drafts, self.manifest, now_ms,
+                          lambda: batch_name(now_ms(), secrets.randbits(32)))
+        return made.run(least=least, grace_ms=grace_ms, keep_days=keep_days, takes_over=takes_over,
+                        on_group=on_group)
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return round(time() * 1000)

@@ -1,0 +1,325 @@
+"""Compaction: many small files of a day and a queue become few of 64 to 256 MB, and what is old is taken away.
+
+    read the manifest -> write the new files -> one change: new ones in, old ones out -> after a grace: unlink
+
+Whatever is interrupted, the manifest names files that are there, and each task once. If another compaction was
+faster, its change stands and this one's files are dropped. Files whose tasks the nodes may still have are left
+alone: an archiver may have to take a task out of them.
+
+Rows are merged by ranges of ids, each of as many rows as fit memory: a range is read from the files that overlap
+it, sorted, and written as one row group. So a day may be much larger than memory.
+
+Files of an earlier layout, ``batch=B/queue=Q/day=D``, are taken over in the same way: of a task that stands there
+twice the row of the newest batch, and none if the live files have it already. All rows of a task have one queue
+and one day (that of its id), so a queue and a day are taken over by themselves. The new files are open, for the
+nodes may still have what an earlier archiver wrote last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from skuld_py.archive.arrow_files import FAILURES, SCHEMA, bounds_of, joined_bounds, said, writer_of
+from skuld_py.archive.drafts import FILES, Drafts
+from skuld_py.archive.live import old_paths
+from skuld_py.archive.manifest import Change, File, Manifest
+from skuld_py.archive.rows import DAY_MS, day_of
+from skuld_py.errors import Refused
+
+SMALL_BYTES, FULL_BYTES = 64 << 20, 160 << 20
+"""A file below the first is merged with others; one that has the second gets no more rows."""
+RANGE_BYTES = 48 << 20
+"""Of rows in memory that are sorted at a time."""
+GRACE_MS = 3_600_000
+PUTS = 50
+
+
+@attrs.define
+class Compacted:
+    """What was done: how many files became how many, of how many rows; how many were unlinked, and how many rows
+    of days past were dropped."""
+
+    files: int = 0
+    into: int = 0
+    rows: int = 0
+    unlinked: int = 0
+    dropped: int = 0
+
+
+@attrs.frozen
+class _Source:
+    """A file to be merged. ``batch``, ``queue`` and ``day``: of one of an earlier layout, which its path tells."""
+
+    path: str
+    first_id: str
+    last_id: str
+    born: int
+    rows: int
+    raw_bytes: int
+    batch: str = ""
+    queue: str = ""
+    day: str = ""
+
+
+class Compaction:
+    """Compacts what lies below a root. ``name``: gives names that no other file has."""
+
+    def __init__(self, root: Path, drafts: Drafts, manifest: Manifest, now_ms: Callable[[], int],
+                 name: Callable[[], str]) -> None:
+        self._root = root
+        self._drafts = drafts
+        self._manifest = manifest
+        self._now_ms = now_ms
+        self._name = name
+        self.done = Compacted()
+
+    def run(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
+            takes_over: bool = True, on_group: Callable[[str, str], None] = lambda day, queue: None) -> Compacted:
+        """Compact days and queues with at least so many small files, take over those of an earlier layout, drop
+        days that ended more than ``keep_days`` ago, and unlink what went more than ``grace_ms`` ago."""
+        self.done = Compacted()
+        try:
+            self._drafts.drop(self._manifest.refresh())
+            if keep_days is not None:
+                self._drop(day_of(max(0, self._now_ms() - keep_days * DAY_MS)))
+            old = old_paths(self._root, self._manifest.state) if takes_over else iter(())
+            for (queue, day), paths in _old_groups(old).items():
+                on_group(day, queue)
+                self._merge([_old_source(self._root, path) for path in paths], queue)
+            for (day, queue), files in _small_groups(self._manifest.state.files.values()).items():
+                worth = files if least <= 2 else _of_one_size(files)
+                if len(worth) >= least:
+                    on_group(day, queue)
+                    self._merge([_source(self._root, file) for file in worth], queue)
+            self._unlink(grace_ms)
+        except FAILURES as error:
+            raise Refused("not_written", f"root: could not be compacted: {said(error)}; nothing is lost") from None
+        return self.done
+
+    def _drop(self, first_day: str) -> None:
+        """Whole days, files of an earlier layout not before they are taken over."""
+        old = [file for file in self._manifest.state.files.values() if file.day < first_day and not file.is_open]
+        if old and self._put((), [file.path for file in old]):
+            self.done.dropped += sum(file.rows for file in old)
+
+    def _merge(self, sources: Sequence[_Source], queue: str) -> None:
+        is_old, seen = bool(sources[0].batch), self._manifest.state.version
+        outputs = _Outputs(self._drafts, self._name, queue, max(each.born for each in sources), is_old)
+        for first, behind in _ranges(self._root, sources):
+            table = self._range(sources, first, behind)
+            outputs.take(table)
+        files, moves = outputs.finished()
+        self._drafts.move(moves)
+        if self._put(files, [each.path for each in sources], seen=seen if is_old else None):
+            self.done.files += len(sources)
+            self.done.into += len(files)
+            self.done.rows += sum(file.rows for file in files)
+        self._drafts.drop(self._manifest.refresh())
+
+    def _range(self, sources: Sequence[_Source], first: str, behind: str | None) -> pa.Table:
+        """The rows of a range of ids, sorted, each task once."""
+        wanted = pc.field("id") >= first if behind is None else (
+            (pc.field("id") >= first) & (pc.field("id") < behind))
+        tables = [_read(self._root, each, wanted) for each in sources
+                  if each.last_id >= first and (behind is None or each.first_id < behind)]
+        table = pa.concat_tables(tables).sort_by([("id", "ascending"), ("batch", "descending")])
+        ids = table.column("id").combine_chunks()
+        if len(ids) > 1:
+            is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(ids[1:], ids[:-1])])
+            table = table.filter(is_first)
+        if any(each.batch for each in sources) and table.num_rows:
+            table = self._without_live(table)
+        return table
+
+    def _without_live(self, table: pa.Table) -> pa.Table:
+        """Of rows of an earlier layout those that no live file has."""
+        bounds = bounds_of(table)
+        known = [pq.read_table(self._root / file.path, columns=["id"], partitioning=None).column("id")
+                 for file in self._manifest.state.files.values()
+                 if file.queue == table.column("queue")[0].as_py() and file.first_id <= bounds["last_id"]
+                 and file.last_id >= bounds["first_id"]]
+        for ids in known:
+            table = table.filter(pc.invert(pc.is_in(table.column("id"), ids.combine_chunks())))
+        return table
+
+    def _put(self, files: Sequence[File], remove: Sequence[str], forget: Sequence[str] = (),
+             seen: int | None = None) -> bool:
+        """Whether it is done; not if another has taken one of the files out meanwhile, nor if files have come
+        since the change ``seen`` that may have the same tasks."""
+        for _ in range(PUTS):
+            state = self._manifest.refresh()
+            if any(path not in state.files if path.startswith(f"{FILES}/") else path in state.removed
+                   for path in remove):
+                return False
+            if seen is not None and any(_may_share(file, files) for file in state.files.values()
+                                        if file.born > seen):
+                return False
+            if self._manifest.put(Change(self._now_ms(), tuple(files), tuple(remove), forget=tuple(forget))):
+                self._drafts.forget()
+                return True
+        raise Refused("not_written", f"root: other archivers were faster {PUTS} times; run fewer on one root")
+
+    def _unlink(self, grace_ms: int) -> None:
+        """What no reader can still want goes; its empty directories with it."""
+        late_ms = self._now_ms() - grace_ms
+        gone = [path for path, at_ms in self._manifest.state.removed.items() if at_ms <= late_ms]
+        for path in gone:
+            (self._root / path).unlink(missing_ok=True)
+            _clear(self._root, path)
+        if gone:
+            self._put((), (), gone)
+            self.done.unlinked += len(gone)
+
+
+def _clear(root: Path, path: str) -> None:
+    """Take away the directories above that are empty, but for what Spark notes beside its files."""
+    with contextlib.suppress(OSError):
+        for above in Path(path).parents[:-1]:
+            if not path.startswith(f"{FILES}/"):
+                for left in (root / above).glob("*"):
+                    if left.name == "_SUCCESS" or (left.name.startswith(".") and left.name.endswith(".crc")):
+                        left.unlink()
+            (root / above).rmdir()
+
+
+def _may_share(file: File, files: Sequence[File]) -> bool:
+    return any(file.queue == each.queue and file.first_id <= each.last_id and each.first_id <= file.last_id
+               for each in files)
+
+
+class _Outputs:
+    """The new files of a queue, one of each day on which its tasks ended open at a time."""
+
+    def __init__(self, drafts: Drafts, name: Callable[[], str], queue: str, born: int,
+                 is_open: bool) -> None:
+        self._drafts = drafts
+        self._name = name
+        self._queue = queue
+        self._born = born
+        self._is_open = is_open
+        self._open: dict[str, tuple[str, pq.ParquetWriter, dict[str, Any]]] = {}
+        self._files: list[tuple[str, str, dict[str, Any]]] = []
+
+    def take(self, table: pa.Table) -> None:
+        """Rows that are sorted by id, and have greater ones than those before."""
+        ended = pc.coalesce(table.column("ended_ms"), table.column("enqueued_ms"))
+        days = pc.divide(ended, DAY_MS)
+        for number in sorted(pc.unique(days).to_pylist()):
+            part = table.filter(pc.equal(days, number))
+            self._write(day_of(number * DAY_MS), part)
+
+    def _write(self, day: str, table: pa.Table) -> None:
+        bounds = bounds_of(table)
+        if day in self._open:
+            name, writer, before = self._open[day]
+            bounds = joined_bounds(before, bounds)
+        else:
+            name = self._name()
+            writer = writer_of(self._drafts.path(name))
+        writer.write_table(table)
+        self._open[day] = name, writer, bounds
+        if self._drafts.path(name).stat().st_size >= FULL_BYTES:
+            self._close(day)
+
+    def _close(self, day: str) -> None:
+        name, writer, bounds = self._open.pop(day)
+        writer.close()
+        self._files.append((day, name, bounds))
+
+    def finished(self) -> tuple[list[File], dict[Path, str]]:
+        """What the manifest is to say, and where the drafts go."""
+        for day in [*self._open]:
+            self._close(day)
+        files, moves = [], {}
+        for day, name, bounds in self._files:
+            draft, path = self._drafts.path(name), f"{FILES}/{day}/{self._queue}/{name}.parquet"
+            moves[draft] = path
+            files.append(File(path=path, queue=self._queue, day=day, size=draft.stat().st_size, born=self._born,
+                              is_open=self._is_open, **bounds))
+        return files, moves
+
+
+def _small_groups(files: Any) -> dict[tuple[str, str], list[File]]:
+    groups: dict[tuple[str, str], list[File]] = {}
+    for file in files:
+        if file.size < SMALL_BYTES and not file.is_open:
+            groups.setdefault((file.day, file.queue), []).append(file)
+    return {key: groups[key] for key in sorted(groups)}
+
+
+def _of_one_size(files: Sequence[File]) -> list[File]:
+    """Without those that are larger than all smaller ones together: they would be written anew too often."""
+    found = sorted(files, key=lambda file: file.size)
+    while len(found) > 1 and found[-1].size > sum(file.size for file in found[:-1]):
+        found.pop()
+    return found
+
+
+def _old_groups(paths: Iterator[str]) -> dict[tuple[str, str], list[str]]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for path in paths:
+        _, queue, day, _ = path.split("/")
+        groups.setdefault((queue.removeprefix("queue="), day.removeprefix("day=")), []).append(path)
+    return groups
+
+
+def _source(root: Path, file: File) -> _Source:
+    return _Source(file.path, file.first_id, file.last_id, file.born, file.rows,
+                   _raw_bytes(pq.read_metadata(root / file.path)))
+
+
+def _old_source(root: Path, path: str) -> _Source:
+    ids = pq.read_table(root / path, columns=["id"], partitioning=None).column("id")
+    bounds = pc.min_max(ids)
+    batch, queue, day, _ = path.split("/")
+    return _Source(path, bounds["min"].as_py() or "", bounds["max"].as_py() or "", 0, len(ids),
+                   _raw_bytes(pq.read_metadata(root / path)), batch.removeprefix("batch="),
+                   queue.removeprefix("queue="), day.removeprefix("day="))
+
+
+def _raw_bytes(metadata: Any) -> int:
+    return sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+
+
+def _ranges(root: Path, sources: Sequence[_Source]) -> Iterator[tuple[str, str | None]]:
+    """Ranges of ids with about as many rows each as fit memory: the first id, and the first behind."""
+    rows, size = sum(each.rows for each in sources), sum(each.raw_bytes + 500 * each.rows for each in sources)
+    if not rows:
+        return
+    step = max(1, rows * RANGE_BYTES // size)
+    if rows <= step:
+        firsts = [""]
+    else:
+        ids = pa.concat_arrays([pq.read_table(root / each.path, columns=["id"], partitioning=None)
+                                .column("id").combine_chunks() for each in sources])
+        order = pc.sort_indices(ids)
+        firsts = ["", *(ids[order[at].as_py()].as_py() for at in range(step, rows, step))]
+    yield from pairwise([*dict.fromkeys(firsts), None])
+
+
+def _read(root: Path, source: _Source, wanted: Any) -> pa.Table:
+    """Rows of a file in today's columns; what an earlier release did not write is null, but the two times."""
+    table = pq.read_table(root / source.path, filters=wanted, partitioning=None)
+    if not source.batch:
+        return table.select(SCHEMA.names).cast(SCHEMA)
+    told = {"batch": source.batch, "queue": source.queue, "day": source.day}
+    columns = []
+    for field in SCHEMA:
+        if field.name in told:
+            columns.append(pa.repeat(pa.scalar(told[field.name]), table.num_rows))
+        elif field.name in table.column_names:
+            columns.append(table.column(field.name).cast(field.type))
+        elif f"{field.name}_ms" in table.column_names and pa.types.is_timestamp(field.type):
+            columns.append(table.column(f"{field.name}_ms").cast(field.type))
+        else:
+            columns.append(pa.nulls(table.num_rows, field.type))
+    return pa.Table.from_arrays(columns, schema=SCHEMA)

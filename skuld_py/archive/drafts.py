@@ -1,0 +1,121 @@
+"""Files of an archive that no manifest names yet, and what becomes of them when their writer dies.
+
+A file is written below ``_writing/WRITER`` under a name that ends with ``.draft``, which no reader of
+``*.parquet`` takes for one of its own. Once it is synced it moves to its place, and only then does a change of the
+manifest name it. What is about to move stands in a note first. So whoever finds the directory of a writer that has
+died, which its lock tells, knows which files to take away: those of the note that the manifest does not name.
+
+Invariant: a file in its place that the manifest does not know belongs to a writer that lives, or stands in the
+note of one that does not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from skuld_py.archive.manifest import State
+from skuld_py.embedded import process
+from skuld_py.errors import Refused
+from skuld_py.output.store import sync
+
+DIRECTORY, NOTE = "_writing", "moving.json"
+FILES = "files"
+
+
+class Drafts:
+    """The drafts of one writer. ``writer`` is a name that no other has or will have."""
+
+    def __init__(self, root: Path, writer: str) -> None:
+        self._root = root
+        self._own = root / DIRECTORY / writer
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the directory, so that others see that this writer lives."""
+        with ExitStack() as stack:
+            try:
+                _make(self._own)
+                stack.enter_context(process.held(self._own))
+            except OSError as error:
+                raise unwritable(self._root, error) from error
+            try:
+                yield
+            finally:
+                if not (self._own / NOTE).exists():  # else the next one looks into what moved
+                    shutil.rmtree(self._own, ignore_errors=True)
+
+    def path(self, name: str) -> Path:
+        """Where to write a draft."""
+        return self._own / f"{name}.draft"
+
+    def move(self, drafts: Mapping[Path, str]) -> None:
+        """Make drafts durable and bring them to their places, paths below the root, durably."""
+        for draft in drafts:
+            sync(draft)
+        note = self._own / NOTE
+        note.write_text(json.dumps([*drafts.values()]))
+        sync(note)
+        sync(self._own)
+        for draft, path in drafts.items():
+            place = self._root / path
+            _make(place.parent)
+            os.rename(draft, place)
+        for directory in dict.fromkeys((self._root / path).parent for path in drafts.values()):
+            sync(directory)
+
+    def forget(self) -> None:
+        """The manifest names them now."""
+        (self._own / NOTE).unlink(missing_ok=True)
+
+    def drop(self, state: State) -> None:
+        """Take away drafts, and what moved and is not named: the change that was to name it did not come about."""
+        _take_back(self._root, self._own, state)
+        for draft in self._own.glob("*.draft"):
+            draft.unlink()
+
+
+def sweep(root: Path, state: Callable[[], State]) -> None:
+    """Take away what writers that have died left behind. ``state`` is asked after their locks are held."""
+    if not (root / DIRECTORY).is_dir():
+        return
+    for left in sorted((root / DIRECTORY).iterdir()):
+        with suppress(Refused, PermissionError), process.held(left):
+            _take_back(root, left, state())
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _take_back(root: Path, directory: Path, state: State) -> None:
+    note = directory / NOTE
+    for path in _noted(note):
+        if path not in state.files and path not in state.removed:
+            (root / path).unlink(missing_ok=True)
+    note.unlink(missing_ok=True)
+
+
+def _noted(note: Path) -> list[str]:
+    """What the note says; nothing if it was not written to its end: then nothing has moved."""
+    try:
+        paths = json.loads(note.read_bytes())
+    except (OSError, ValueError):
+        return []
+    return [path for path in paths if isinstance(path, str) and path.startswith(f"{FILES}/")
+            and ".." not in path.split("/")] if isinstance(paths, list) else []
+
+
+def _make(directory: Path) -> None:
+    """With those above it, durably."""
+    new = [path for path in (directory, *directory.parents) if not path.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in new:
+        sync(path.parent)
+
+
+def unwritable(root: Path, error: OSError) -> Refused:
+    """What is said of a root that cannot be written to."""
+    return Refused("bad_root", f"root: {root} cannot be written to: {error.strerror}; name another one, or mend"
+                   " its permissions or its mount")

@@ -1,0 +1,70 @@
+"""``skuld archive compact``: few large files instead of many small ones, and an end for what is too old.
+
+No node is asked. It may run while archivers write and while others read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from skuld_py.cli.options import json_option
+from skuld_py.cli.values import DURATION
+from skuld_py.verbs.words import many
+
+if TYPE_CHECKING:
+    from skuld_py.archive.compaction import Compacted
+
+F = TypeVar("F", bound=Any)
+
+
+def keep_option(function: F) -> F:
+    """Retention of the archive itself."""
+    return click.option(
+        "--keep", "keep_days", type=click.IntRange(1, 36_500), metavar="DAYS", default=None,
+        show_default="for ever",
+        help="Remove days from the archive on which tasks ended longer ago than this.")(function)
+
+
+@click.command()
+@click.argument("root")
+@keep_option
+@click.option("--grace", "grace_s", type=DURATION, metavar="DURATION", default="1h",
+              help="How long files that were replaced stay on the disk, for the sake of who reads them.")
+@json_option
+def compact(root: str, keep_days: int | None, grace_s: float, as_json: bool) -> None:
+    """Merge the small files of an archive, by the day on which tasks ended and by queue, into files of 64 to 256
+    MB, and take over what earlier releases wrote (batch=B/queue=Q/day=D). ROOT is a directory of this machine.
+
+    \b
+    Examples:
+      skuld archive compact /srv/skuld-archive
+      skuld archive compact /srv/skuld-archive --keep 400
+    """
+    from skuld_py.archive.places import check_archive, local_path
+    from skuld_py.errors import Refused
+    from skuld_py.extras import require
+
+    require("datasource", who="skuld archive compact")
+    from skuld_py.archive.arrow_site import Site
+
+    path = local_path(root)
+    if path is None:
+        raise Refused("bad_root", f"root: {root} is no directory of this machine; what Spark has written elsewhere"
+                      " is not compacted", root=root)
+    check_archive(root)
+    with Site.held(path) as site:
+        say_compacted(site.compact(keep_days=keep_days, grace_ms=round(grace_s * 1000)), as_json)
+
+
+def say_compacted(done: Compacted, as_json: bool) -> None:
+    """What was done, in a line."""
+    from skuld_py.cli.showing import print_event
+
+    words = (f"compacted {many(done.files, 'file')} of {many(done.rows, 'row')} into {done.into or 'none'},"
+             f" unlinked {many(done.unlinked, 'file')}")
+    if done.dropped:
+        words += f", removed {many(done.dropped, 'task')} of days past"
+    print_event(as_json, words, event="compacted", files=done.files, into=done.into, rows=done.rows,
+                unlinked=done.unlinked, dropped=done.dropped)

@@ -1,0 +1,48 @@
+"""``skuld history files``: which files an archive consists of now, for whoever reads Parquet by other means."""
+
+from __future__ import annotations
+
+import click
+
+from skuld_py.cli.options import json_option
+
+
+@click.command()
+@click.argument("root")
+@click.option("--queue", metavar="QUEUE", default=None, show_default="all", help="Only files of this queue.")
+@click.option("--day", metavar="DAY", default=None, show_default="all",
+              help="Only files of tasks that ended on this day, in UTC, as 2026-12-01.")
+@json_option
+def files(root: str, queue: str | None, day: str | None, as_json: bool) -> None:
+    """Print the paths of an archive's live files, in which each task stands once, a line each; with --json what
+    the manifest says of each: rows, size, queue, day, and between which ids and times its rows lie.
+
+    ROOT is a directory of this machine. What earlier releases wrote must be taken over before, by 'skuld archive
+    compact'.
+
+    \b
+    Examples:
+      skuld history files /srv/skuld-archive | xargs cat | wc --bytes
+      skuld history files /srv/skuld-archive --day 2026-12-01 --json | jq -s 'map(.rows) | add'
+    """
+    import attrs
+
+    from skuld_py.archive.live import live
+    from skuld_py.archive.places import check_archive, local_path
+    from skuld_py.cli.showing import print_json
+    from skuld_py.errors import Refused
+    from skuld_py.verbs.words import many
+
+    path = local_path(root)
+    if path is None:
+        raise Refused("not_an_archive", f"root: {root} has no manifest: only archives in directories have one",
+                      root=root)
+    check_archive(root)
+    found = live(path)
+    if found.old:
+        raise Refused("old_layout", f"root: the manifest does not name {many(len(found.old), 'file')} of an"
+                      f" earlier release; 'skuld archive compact {root}' takes them over", root=root)
+    for file in sorted(found.files, key=lambda each: (each.day, each.queue, each.first_id)):
+        if (queue is None or file.queue == queue) and (day is None or file.day == day):
+            print_json({**attrs.asdict(file), "path": str(path / file.path)}) if as_json else click.echo(
+                str(path / file.path))

@@ -1,0 +1,72 @@
+"""``skuld history restore``: tasks of an archive, back on the nodes as data that nothing will ever run.
+
+An id that was deleted stays deleted: nodes refuse it for ever. So a task comes back as a new one, whose payload is
+the document that ``skuld history --json`` shows of the old one, and which is cancelled: no worker gets it, nor can
+it be retried. It cannot be claimed before it is cancelled, for it is not due by then. It has a unique name, so who
+was interrupted says the same again.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import click
+
+from skuld_py.cli.options import connected, json_option, nodes_option, timeout_option
+from skuld_py.cli.values import PAST, TASK_ID
+from skuld_py.verbs.words import many
+
+EACH = 200
+FAR = timedelta(days=300)
+NAMED = "restored-from"
+
+
+@click.command()
+@click.argument("root")
+@click.option("--into", metavar="QUEUE", default="restored", help="The queue that they come to.")
+@click.option("--id", "task_id", metavar="ID", type=TASK_ID, default=None, show_default=False, help="This task.")
+@click.option("--queue", metavar="QUEUE", default=None, show_default="all", help="Only tasks of this queue.")
+@click.option("--since", type=PAST, metavar="WHEN", default=None, show_default="the beginning",
+              help="Only what was enqueued then or later.")
+@click.option("--until", type=PAST, metavar="WHEN", default=None, show_default="now",
+              help="Only what was enqueued before then.")
+@click.option("--limit", type=click.IntRange(1), default=None, show_default="all", help="How many at most.")
+@nodes_option
+@timeout_option("30s")
+@json_option
+def restore(root: str, into: str, task_id: Any, queue: str | None, since: datetime | None, until: datetime | None,
+            limit: int | None, nodes: str, timeout_s: float, as_json: bool) -> None:
+    """Bring tasks from the archive below ROOT back as data: as new, cancelled tasks, which no worker ever gets.
+    The payload of each is the document that 'skuld history --json' shows.
+
+    \b
+    Examples:
+      skuld history restore /srv/skuld-archive --id 000006cvl5s5o0000000e1k0g5u3k7qh
+      skuld history restore /srv/skuld-archive --queue reports --since 48h --into reports-of-last-week
+    """
+    from skuld_py.archive.filters import Filters
+    from skuld_py.archive.places import check_archive
+    from skuld_py.cli import history
+    from skuld_py.cli.showing import print_event
+    from skuld_py.model.names import check_name
+
+    check_name("into", into)
+    uri, filters = check_archive(root), Filters(task_id, queue, (), since, until)
+    count = 0
+    with ExitStack() as stack:
+        found = history.by_arrow(root, filters, {}) or history.by_spark(stack, uri, filters, {})
+        client = stack.enter_context(connected(nodes, timeout_s))
+        rows = iter(found.rows(limit))
+        while part := [*islice(rows, EACH)]:
+            far = datetime.now(UTC) + FAR
+            made = client.enqueue_many(into, [json.dumps(history.document(row)).encode() for row in part],
+                                       not_before=far, unique=[f"{NAMED}:{row['id']}" for row in part])
+            client.cancel(*made)
+            count += len(made)
+            for row, new in zip(part, made, strict=True):
+                print_event(as_json, f"{row['id']} is back as {new}", event="restored", id=row["id"], new=str(new))
+    print_event(as_json, f"restored {many(count, 'task')} into queue {into}", event="done", restored=count)
