@@ -1,0 +1,23 @@
+"""What a page is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import attrs
+from starlette.responses import Response
+
+from skuld_py.gateway.dashboard.looking import Look
+
+
+@attrs.frozen
+class Page:
+    """``path`` below the dashboard's own; ``make`` gives what the template shows, or an answer that is no page.
+    ``section``: its name among those at the top of every page; empty if it is reached from others."""
+
+    path: str
+    title: str
+    template: str
+    make: Callable[[Look], Awaitable[dict[str, Any] | Response]]
+    section: str = ""
