@@ -23,8 +23,8 @@ from typing import Any
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe")
-"""Of which the first is what it is for; a sandbox needs rights that containers do not have; the others keep it from
-asking anything of the network. ``--user-data-dir`` is a new directory each time."""
+"""Of which the first is what it is for; a sandbox needs rights that containers do not have; the others keep it
+from asking anything of the network. ``--user-data-dir`` is a new directory each time."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WAIT_S = 20.0
 
@@ -48,7 +48,7 @@ def browser(program: str) -> Iterator[Page]:
         running = subprocess.Popen(
             ["bash", "-c", f'exec "$0" "$@" 3<&{reads} 4>&{says}', program, *FLAGS,
              f"--user-data-dir={directory}", "about:blank"],
-            pass_fds=(reads, says), stdout=subprocess.DEVNULL, stderr=Path(directory, "log").open("wb"))
+            pass_fds=(reads, says), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(reads)
         os.close(says)
         pipe = _Pipe(tells, hears)

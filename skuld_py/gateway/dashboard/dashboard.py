@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from skuld_py.gateway.application import Gateway
 
 SIGN_IN = f"{ROOT}/sign-in"
+SECTIONS = ("Overview", "Queues", "Tasks", "Workflows", "Schedules", "Limits", "Workers", "Partitions", "Members",
+            "API")
 FILE_AGE_S = 365 * 24 * 3600
 
 
@@ -43,7 +45,8 @@ class Dashboard:
         self.gateway = gateway
         self.sessions = Sessions()
         self.pages = (*cluster.pages(Rates(), document), *tasks.PAGES, *flows.PAGES)
-        self.sections = [each for each in self.pages if each.section]
+        named = {each.section: each for each in self.pages if each.section}
+        self.sections = [named[section] for section in SECTIONS]
 
     def routes(self) -> list[Route]:
         """All paths."""
@@ -283,7 +286,7 @@ def _back(given: forms.Given) -> str:
 def _words(verb: Verb) -> list[str]:
     """What a verb does, as the command line's help says it, in paragraphs."""
     text = ((verb.act.__doc__ if verb.act is not None else "") or "").partition("\b")[0]
-    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()] or [verb.summary]
 
 
 def _now_ms() -> int:

@@ -7,6 +7,7 @@ of a kind that no line can hold is left out; a verb that must have one is not fo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -20,13 +21,15 @@ from skuld_py.verbs.verb import Scope, Verb
 
 FIELDS_MAX = 256
 BODY_BYTES_MAX = 64 << 10
+PAYLOAD_CHARS_MAX = 8_192
+"""Of what is typed as a payload; longer ones are for programs."""
 FORM = "application/x-www-form-urlencoded"
 _TEXTS = (Plain.NAME, Plain.HOLDER, Plain.TEXT, Plain.WORDS, Plain.ID)
 
 
 @attrs.frozen
 class Field:
-    """A line of a form. ``kind``: text, number, flag, choice or list; ``unit`` behind it."""
+    """A line of a form. ``kind``: text, lines, number, flag, choice or list; ``unit`` behind it."""
 
     name: str
     kind: str
@@ -35,6 +38,7 @@ class Field:
     unit: str = ""
     choices: tuple[str, ...] = ()
     most: int = 250
+    default: str = ""
 
 
 Given = Mapping[str, Sequence[str]]
@@ -95,25 +99,28 @@ def fields_of(verb: Verb) -> list[Field]:
 
 def field_of(option: Option) -> Field | None:
     """An option as a line; None if none can hold it."""
-    name, is_needed = option.field or option.name, option.default is REQUIRED
     words = option.help if option.told is None else option.told or option.help
+    is_number = isinstance(option.default, float)
+    default = f"{option.default:g}" if is_number else option.default if isinstance(option.default, str) else ""
+    made = partial(Field, option.field or option.name, is_needed=option.default is REQUIRED, words=words,
+                   default=default)
     match option.kind:
         case Plain.FLAG:
-            return Field(name, "flag", is_needed, words)
+            return made("flag")
         case Line(_, most, _):
-            return Field(name, "text", is_needed, words, most=most)
-        case Whole():
-            return Field(name, "number", is_needed, words)
-        case Number():
-            return Field(name, "number", is_needed, words)
+            return made("text", most=most)
+        case Whole() | Number():
+            return made("number")
         case Seconds():
-            return Field(name, "number", is_needed, words, "seconds")
+            return made("number", unit="seconds")
         case Choice(choices):
-            return Field(name, "choice", is_needed, words, choices=choices)
+            return made("choice", choices=choices)
         case Many(Plain.ID):
-            return Field(name, "list", is_needed, words)
+            return made("list")
+        case Plain.BYTES:
+            return made("lines", most=PAYLOAD_CHARS_MAX)
         case kind if kind in _TEXTS:
-            return Field(name, "text", is_needed, words, most=NAME_CHARS_MAX)
+            return made("text", most=NAME_CHARS_MAX)
     return None
 
 
