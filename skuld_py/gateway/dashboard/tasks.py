@@ -1,8 +1,8 @@
 """The pages about tasks: a search, and one task's story.
 
 A search shows some tasks in the order of their making, and where to go on. What nodes do not look into, payloads
-and keys, is looked for in ``SCANNED`` tasks at a time: so a search among millions stays a short request, and says
-how far it came.
+and keys, is looked for during ``SCAN_S``: so a search among millions stays a short request, and says how far it
+came.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
 
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import SkuldError
 from skuld_py.gateway.dashboard import graphs
 from skuld_py.gateway.dashboard.forms import Given, one, whole
@@ -27,7 +28,8 @@ from skuld_py.verbs.options import STATES
 from skuld_py.verbs.progress import entry_document, progress_document
 
 SHOWN, LINES_SHOWN, NEWEST_SHOWN, CLAIMS_SHOWN = 50, 200, 50, 50
-SCANNED = 1_500
+SCANNED, SCAN_S = 20_000, 0.4
+"""What one search looks at: so many tasks, or for so long and then to the end of a page."""
 GRAPH_TASKS, GRAPH_ROUNDS = 60, 6
 """Tasks in a drawing of dependencies, and how often those of the newest are asked for."""
 NAMED = 50
@@ -60,7 +62,8 @@ async def _found(look: Look, asked: Mapping[str, Any], function: str, key: str) 
     is_filtered = bool(function or key)
     pages = await look.ask("list_tasks", **asked, limit=SCANNED if is_filtered else SHOWN + 1)
     found: list[Any] = []
-    scanned, last = 0, None
+    scanned, last, end_s = 0, None, steady_s() + SCAN_S
+    is_late = False
     try:
         async with aclosing(pages):
             async for page in pages:
@@ -70,9 +73,11 @@ async def _found(look: Look, asked: Mapping[str, Any], function: str, key: str) 
                     scanned, last = scanned + 1, row["id"]
                     if (not function or row["function"] == function) and (not key or row["key"] == key):
                         found.append(row)
+                if is_late := is_filtered and steady_s() > end_s:
+                    break
     except SkuldError as error:
         raise look.gateway.problem_of(error, look.request, BY_NAME["list_tasks"]) from error
-    is_over = not is_filtered or scanned < SCANNED
+    is_over = not is_filtered or (scanned < SCANNED and not is_late)
     return {"rows": found, "last": None if is_over else last, "scanned": scanned}
 
 
