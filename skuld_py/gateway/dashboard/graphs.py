@@ -1,4 +1,8 @@
-"""Drawings on pages, by the code that draws workflows."""
+"""Drawings on pages, by the code that draws workflows.
+
+Tasks that wait for each other are a graph as steps are. Those whose ids somebody chose may wait round in a circle,
+which cannot be put in columns: then the task alone is drawn.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a page is."""
+"""What a page is: a path, a template, and a function that asks for what it shows.
+
+A page is a value, so the sections at the top of every page are a list of them, and one more is a row.
+"""
 
 from __future__ import annotations
 
