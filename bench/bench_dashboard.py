@@ -1,8 +1,8 @@
 """How long the pages of the dashboard take on a live cluster that holds many tasks.
 
-Three nodes and a gateway; most tasks wait, some are completed, dead, blocked or claimed. Each page is asked for a few
-times, one at a time, and its slowest and median are shown. None may take longer than a second; the exit code says
-so.
+Three nodes and a gateway; most tasks wait, some are completed, dead, blocked or claimed. Each page is asked for a
+few times, one at a time, and its slowest and median are shown. None may take longer than a second; the exit code
+says so.
 
     scripts/bench dashboard [--tasks N] [--times N]
 """

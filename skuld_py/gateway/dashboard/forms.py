@@ -7,6 +7,7 @@ of a kind that no line can hold is left out; a verb that must have one is not fo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
@@ -29,7 +30,7 @@ _TEXTS = (Plain.NAME, Plain.HOLDER, Plain.TEXT, Plain.WORDS, Plain.ID)
 
 @attrs.frozen
 class Field:
-    """A line of a form. ``kind``: text, lines, number, flag, choice or list; ``unit`` behind it."""
+    """A line of a form. ``kind``: text, lines, number, moment, flag, choice or list; ``unit`` behind it."""
 
     name: str
     kind: str
@@ -117,6 +118,8 @@ def field_of(option: Option) -> Field | None:
             return made("choice", choices=choices)
         case Many(Plain.ID):
             return made("list")
+        case Plain.PAST:
+            return made("moment", unit="UTC")
         case Plain.BYTES:
             return made("lines", most=PAYLOAD_CHARS_MAX)
         case kind if kind in _TEXTS:
@@ -140,11 +143,18 @@ def asked_of(verb: Verb, given: Given) -> dict[str, Any]:
     return made
 
 
+def seconds_of(text: str) -> float:
+    """A time as a browser's field gives it, in UTC, in seconds since 1970; ``ValueError`` for what is none."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
 def _typed(option: Option, text: str) -> Any:
     """What a line says; as text where it is not what was wanted, so that the check names it."""
     if option.kind is Plain.FLAG:
         return True
     try:
+        if option.kind is Plain.PAST:
+            return seconds_of(text)
         if isinstance(option.kind, Whole):
             return int(text)
         if isinstance(option.kind, Seconds | Number):

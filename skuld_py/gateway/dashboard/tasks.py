@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -19,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import SkuldError
 from skuld_py.gateway.dashboard import graphs
-from skuld_py.gateway.dashboard.forms import Given, one, whole
+from skuld_py.gateway.dashboard.forms import Given, one, seconds_of, whole
 from skuld_py.gateway.dashboard.looking import BY_NAME, Look
 from skuld_py.gateway.dashboard.pages import Page
 from skuld_py.gateway.dashboard.rendering import PAGE_HEADERS, link
@@ -84,7 +83,7 @@ async def _found(look: Look, asked: Mapping[str, Any], function: str, key: str) 
 def _moment(name: str, text: str) -> float:
     """A time as a browser's field gives it, in UTC."""
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+        return seconds_of(text)
     except ValueError:
         raise refusal("bad_request", f"{name}: is no time such as 2026-11-20T08:00", field=name) from None
 
