@@ -248,8 +248,11 @@ def test_a_token_that_is_limited_to_queues_sees_those_alone() -> None:
 
 
 def test_the_front_page_leads_to_the_dashboard_and_the_api_page_has_every_operation(visitor: Visitor) -> None:
-    seen = visitor.get("/api")
+    front = visitor.get("/")
+    assert (front.status, front.headers["location"]) == (303, "/dashboard")
+    assert visitor.post("/", {}).status == 404
 
+    seen = visitor.get("/api")
     assert "/v1/tasks/{id}" in seen.words and "enqueue_many" in seen.values("details", "id")
     typed = """curl -H 'content-type: application/json' -d '{"queue": "reports"}' $URL/v1/queues/pause"""
     assert typed in seen.words

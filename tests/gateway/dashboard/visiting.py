@@ -106,7 +106,8 @@ class Visitor:
         return self.send("POST", path, body, {"content_type": "application/x-www-form-urlencoded", **headers})
 
     def send(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Seen:
-        answer: Seen = self.do(self._send(method, path if path.startswith("/v1") else ROOT + path, body, headers))
+        address = path if path.startswith("/v1") or path == "/" else ROOT + path
+        answer: Seen = self.do(self._send(method, address, body, headers))
         if kept := answer.headers.get("set-cookie"):
             name, _, value = kept.partition(";")[0].partition("=")
             self.cookies[name] = value
