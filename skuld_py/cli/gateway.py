@@ -50,7 +50,8 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
             log_format: str | None, as_json: bool) -> None:
     """Serve the verbs over HTTP until SIGTERM or Ctrl-C.
 
-    It says "gateway http://HOST:PORT is ready" once it takes requests. Its OpenAPI document is at /openapi.json.
+    It says "gateway http://HOST:PORT is ready" once it takes requests. Its OpenAPI document is at /openapi.json,
+    and a dashboard for browsers at /dashboard.
     SIGHUP has it read --tokens again; a token that has expired, or is no longer there, is refused from then on.
 
     \b

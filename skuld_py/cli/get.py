@@ -126,6 +126,8 @@ def _options_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:
         yield "expires", _when(task.expires_ms, at_ms)
     if task.retry != DEFAULT_RETRY:
         yield "attempts", f"at most {task.retry.max_attempts}"
+    if task.key:
+        yield "key", showing.harmless(task.key)
     for dep in task.deps:
         yield "waits for" if dep in task.blocked_by else "waited for", str(dep)
     for other in task.blocked_by:
@@ -172,7 +174,8 @@ def _show_claims(task: Task, at_ms: int) -> None:
 def _show_progress(task: Task, at_ms: int) -> None:
     """How far the claim is that is held, if it says."""
     from skuld_py.cli import showing
-    from skuld_py.cli.progress import bars, progress_of
+    from skuld_py.cli.bars import bars
+    from skuld_py.verbs.progress import progress_of
 
     if task.state != "claimed":
         return
@@ -185,7 +188,7 @@ def _show_progress(task: Task, at_ms: int) -> None:
 
 def _show_logs(task: Task) -> None:
     from skuld_py.cli import showing
-    from skuld_py.cli.progress import sentence, time_of
+    from skuld_py.verbs.progress import sentence, time_of
 
     if not any(claim.log for claim in task.claims):
         return

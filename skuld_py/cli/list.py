@@ -23,7 +23,8 @@ _COLUMNS = "{:<32}  {:<9}  {:>8}  {:>6}  {:<16}  "
 @taking(*tasks.list_tasks.asks.options)
 @client_options
 def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], since: datetime | None,
-               until: datetime | None, function: str | None, nodes: str, timeout_s: float, as_json: bool) -> None:
+               until: datetime | None, function: str | None, after: bytes | None, nodes: str,
+               timeout_s: float, as_json: bool) -> None:
     """List the tasks of QUEUE, or all, oldest first, whatever their state.
 
     \b
@@ -44,6 +45,7 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
     header = _COLUMNS.format("ID", "STATE", "PRIORITY", "CLAIMS", "QUEUE")
     with connected(nodes, timeout_s) as client:
         found = client.list(queue, states=states, since=since, until=until, function=function,
+                            after=after,
                             page=PAGE if function else min(PAGE, limit or PAGE))
         for number, task in enumerate(islice(found, limit)):
             if as_json:

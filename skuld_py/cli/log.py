@@ -58,7 +58,7 @@ def log(task_id: bytes, token: int | None, follow: bool, nodes: str, timeout_s: 
 
 def line_of(entry: LogEntry) -> str:
     """An entry as a line."""
-    from skuld_py.cli.progress import sentence, time_of
+    from skuld_py.verbs.progress import sentence, time_of
 
     return "\t".join((str(entry.token), str(entry.seq), time_of(entry.data), sentence(entry.data)))
 
@@ -69,7 +69,8 @@ def draw(terminal: Console, entries: Iterable[LogEntry]) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from skuld_py.cli import progress
+    from skuld_py.cli.bars import bars
+    from skuld_py.verbs import progress
 
     seen: progress.Progress | None = None
     newest: LogEntry | None = None
@@ -80,6 +81,6 @@ def draw(terminal: Console, entries: Iterable[LogEntry]) -> None:
                 newest = entry
             else:
                 terminal.print(Text(line_of(entry)), soft_wrap=True)
-            live.update(progress.bars(seen) if seen is not None else "", refresh=True)
+            live.update(bars(seen) if seen is not None else "", refresh=True)
     if newest is not None:
         terminal.print(Text(line_of(newest)), soft_wrap=True)

@@ -17,8 +17,8 @@ import click
 from skuld_py.cli.options import json_option
 
 TOPICS = ("installing", "guarantees", "tasks", "clients", "workers", "workflows", "datasource", "operating",
-          "keys", "deploying", "archive", "wire", "speed", "comparison", "reading-the-code", "onyx-commands",
-          "words")
+          "dashboard", "keys", "deploying", "archive", "wire", "speed", "comparison", "reading-the-code",
+          "onyx-commands", "words")
 """In the order of reading; each is a page."""
 
 

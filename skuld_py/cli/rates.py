@@ -1,8 +1,7 @@
 """What ``skuld top`` shows: counts of one look at a cluster, and rates between it and the look before.
 
-Rates are differences of counts that nodes gave at about the same time, so they say what goes on, not what went on:
-an idle queue has 0, and one that was not seen before counts from 0. On the first look there are none. Pure: the
-terminal and the clock are ``top``'s.
+Rates are those of ``verbs.rates``; on the first look there are none. Pure: the terminal and the clock are
+``top``'s.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import attrs
 from skuld_py.cli import situation
 from skuld_py.cli.running import Running
 from skuld_py.cli.situation import Situation
+from skuld_py.verbs.rates import rates
 
 
 @attrs.frozen
@@ -49,15 +49,10 @@ def queue_rows(now: Look, before: Look | None) -> list[QueueRow]:
     made = []
     for row in now.situation.depths:
         past = old.get(row.queue)
-        came = sum(row.counts) - (sum(past.counts) if past else 0)
-        done = row.completed - (past.completed if past else 0)
+        pace = rates(row.counts, past.counts if past else None, span_s)
         made.append(QueueRow(row.queue, row.waiting, row.claimed, row.completed, row.scheduled, row.blocked,
-                             row.cancelled, row.dead, _rate(came, span_s), _rate(done, span_s)))
+                             row.cancelled, row.dead, *pace))
     return sorted(made, key=lambda row: (-row.waiting - row.claimed, row.queue))
-
-
-def _rate(count: int, span_s: float) -> float | None:
-    return round(max(0, count) / span_s, 1) if span_s > 0 else None
 
 
 def document(now: Look, before: Look | None) -> dict[str, Any]:

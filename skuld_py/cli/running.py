@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import attrs
 
-from skuld_py.cli.progress import Progress, progress_of
 from skuld_py.client.connection import Connection
 from skuld_py.client.reading import GET_TASKS, task_of, tasks_of
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
 from skuld_py.model.ids import from_text, to_text
 from skuld_py.model.state import State
+from skuld_py.verbs.progress import Progress, progress_of
 
 ROWS, PAGES = 20, 2
 SPAN_MS = 3_600_000

@@ -7,7 +7,6 @@ escaped as JSON does it.
 
 from __future__ import annotations
 
-import base64
 import shutil
 import sys
 import time
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skuld_py.client.json_text import is_harmless, json_text
-from skuld_py.verbs.contents import text_of
+from skuld_py.client.json_text import harmless_text, json_text
+from skuld_py.verbs import contents
 from skuld_py.verbs.words import moment, said
 
 if TYPE_CHECKING:
@@ -83,10 +82,8 @@ def show_progress(tasks: int) -> None:
 # -- payloads ------------------------------------------------------------------------------------
 
 
-def shown(data: bytes, *, is_one_line: bool = True) -> str:
-    """Bytes for a terminal: harmless text, or base64 with a mark."""
-    text = text_of(data)
-    return "base64:" + base64.b64encode(data).decode() if text is None else harmless(text, is_one_line=is_one_line)
+shown = contents.shown
+"""Bytes for a terminal: harmless text, or base64 with a mark."""
 
 
 def result_shown(value: object, *, is_one_line: bool = True) -> str:
@@ -103,14 +100,8 @@ def content_shown(payload: bytes, *, is_one_line: bool = True) -> str:
     return call_line(payload) or shown(payload, is_one_line=is_one_line)
 
 
-def harmless(text: str, *, is_one_line: bool = True) -> str:
-    """Text that others wrote, with all that could move a cursor as escapes."""
-    kept = "" if is_one_line else "\n\t"
-    return "".join(char if char in kept or is_harmless(char) else _escaped(char) for char in text)
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode()
+harmless = harmless_text
+"""Text that others wrote, with all that could move a cursor as escapes."""
 
 
 def shortened(text: str, taken: int) -> str:

@@ -215,7 +215,7 @@ def _running_table(now: Look, room: int) -> tuple[list[RenderableType], int]:
     """What runs, in a quarter of the room; and the room that is left."""
     from rich.text import Text
 
-    from skuld_py.cli.progress import short_bar
+    from skuld_py.cli.bars import short_bar
     from skuld_py.cli.showing import distance, harmless, table
 
     most = min(len(now.running), (room - RUNNING_LINES) // 4)

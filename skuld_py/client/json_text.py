@@ -27,6 +27,13 @@ def is_harmless(char: str) -> bool:
     return char.isprintable() or unicodedata.category(char) == "Zs"
 
 
+def harmless_text(text: str, *, is_one_line: bool = True) -> str:
+    """Text that others wrote, with all that could move a cursor, or turn what follows, as escapes."""
+    kept = "" if is_one_line else "\n\t"
+    return "".join(char if char in kept or is_harmless(char) else char.encode("unicode_escape").decode()
+                   for char in text)
+
+
 @lru_cache(maxsize=4_096)
 def _escaped(char: str) -> str:
     return json.dumps(char)[1:-1]

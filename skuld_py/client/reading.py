@@ -122,7 +122,7 @@ class Reading:
     @stream
     def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
              until: Time | None = None, function: str | None = None, page: int = 500,
-             partition: int | None = None) -> Flow[Task]:
+             partition: int | None = None, after: bytes | str | None = None) -> Flow[Task]:
         """All tasks, or a queue's, in id order, which is the order of their making; one page in memory. Logs are
         left out (see ``get``).
 
@@ -134,14 +134,16 @@ class Reading:
         ``function``: only calls of the task function of this name. Nodes do not look into payloads: all tasks that
         are asked for otherwise are read, and the others left out here. ``partition``: only those of this one; all
         partitions may so be read side by side. A node of a release before 0.2 gives those of all the same.
+        ``after``: only those behind this id, whether there is such a task or not.
         """
         now_ms = self._wall_ms()
         bounds = time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms)
-        mask, after, is_over = _mask(states), b"", False
+        mask, is_over = _mask(states), False
+        upto = b"" if after is None else checking.as_id(after)
         if function is not None:
             check_name(function)
         while not is_over:
-            question = m.List(0, queue or "", after, page, mask, *bounds, checking.as_place(partition))
+            question = m.List(0, queue or "", upto, page, mask, *bounds, checking.as_place(partition))
             answer = (yield from ask(m.Listed, question)).message
             if mask and answer.ids:
                 found = yield from self._bare(task_ids.split(answer.ids))
@@ -150,7 +152,7 @@ class Reading:
                 found, unsure = tasks_of(answer)
                 known = {task.id: task for task in (yield from self._bare(unsure))}
                 yield Part(_calling(function, [known.get(task.id, task) for task in found]))
-            after, is_over = answer.upto, not answer.upto
+            upto, is_over = answer.upto, not answer.upto
 
 
 def _calling(function: str | None, tasks: Sequence[Task]) -> Sequence[Task]:

@@ -21,8 +21,9 @@ on with what it has claimed, and read tasks whose ids it was told; and submit, k
 whose queues begin so. What reaches tasks of any queue is not for it.
 
 Unknown keys are errors: a misspelt scope must not become a token that may do nothing, or everything. Other users
-of the machine must not be able to read or to change the file. Rejected: basic authentication and cookies, which a
-browser sends by itself to wherever a hostile page points it.
+of the machine must not be able to read or to change the file. Rejected for the verbs: basic authentication and
+cookies, which a browser sends by itself to wherever a hostile page points it. The dashboard's pages have a cookie,
+which opens them alone: it names a token by its ``mark_of``, and counts as long as the file has that token.
 """
 
 from __future__ import annotations
@@ -106,6 +107,15 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def mark_of(token: str) -> str:
+    """What names a token to those that must not show it, and of which nobody makes it, or its line in the file."""
+    return _mark(hashlib.sha256(token.encode()).digest())
+
+
+def _mark(digest: bytes) -> str:
+    return hashlib.sha256(b"mark" + digest).hexdigest()
+
+
 class Tokens:
     """The tokens of a file."""
 
@@ -123,6 +133,10 @@ class Tokens:
             if hmac.compare_digest(known, digest):
                 found = bearer
         return found
+
+    def marked(self, mark: str) -> Bearer | None:
+        """The bearer of the token with this mark; None when there is no such token, or not any more."""
+        return next((bearer for digest, bearer in self._bearers if hmac.compare_digest(_mark(digest), mark)), None)
 
     @classmethod
     def read(cls, path: Path) -> Tokens:

@@ -28,16 +28,15 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, aclosing, closing
+from contextlib import ExitStack, aclosing
 from typing import Any
 from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
 
 from skuld_py.client.async_client import AsyncClient
 from skuld_py.client.json_text import json_text
@@ -45,7 +44,9 @@ from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.gateway import access, openapi, strict_json
 from skuld_py.gateway.call import Call
-from skuld_py.gateway.journal import Journal, Reporting, request_id
+from skuld_py.gateway.dashboard.dashboard import Dashboard
+from skuld_py.gateway.endpoint import HEADERS, Endpoint, answer_of
+from skuld_py.gateway.journal import Journal
 from skuld_py.gateway.limits import Limits
 from skuld_py.gateway.places import Places
 from skuld_py.gateway.problems import Problem, internal, refusal
@@ -61,17 +62,18 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 EVENTS = "text/event-stream"
 QUERY_FIELDS_MAX = 16
-_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _log = logging.getLogger(__name__)
 
 
 class Gateway:
     """The application's state. ``tokens``: None lets all callers in; others may take their place at any time, and
-    each request, and each page of a stream, goes by those that are there. ``hosts``: None takes any ``Host``."""
+    each request, and each page of a stream, goes by those that are there. ``hosts``: None takes any ``Host``.
+    ``is_secure``: browsers reach it over TLS only, so its cookies go no other way."""
 
     def __init__(self, client: AsyncClient, tokens: access.Tokens | None, limits: Limits,
-                 hosts: frozenset[str] | None) -> None:
+                 hosts: frozenset[str] | None, *, is_secure: bool = False) -> None:
         self._client = client
+        self.is_secure = is_secure
         self.tokens = tokens
         self.limits = limits
         self._hosts = hosts
@@ -83,12 +85,13 @@ class Gateway:
 
     def application(self) -> Starlette:
         """What an ASGI server runs."""
-        routes = [Route(path, _Endpoint(self, verbs, path)) for path, verbs in by_path().items()]
+        routes = [Route(path, _Verbs(self, verbs, path)) for path, verbs in by_path().items()]
         document = openapi.document(self.limits)
         routes.insert(0, Route("/openapi.json", _Document(self, document)))
+        routes += Dashboard(self, document).routes()
         made = Starlette(routes=routes)
         made.router.redirect_slashes = False
-        made.router.default = _Endpoint(self, {})
+        made.router.default = _Verbs(self, {})
         return made
 
     # -- the gates -----------------------------------------------------------------------------
@@ -115,22 +118,21 @@ class Gateway:
             request.state.bearer = access.ANYBODY.name
             return access.ANYBODY
         bearer = self.tokens.find(request.headers.get("authorization"))
-        address = request.client.host if request.client is not None else ""
         if bearer is None:
-            if self._failures.are_too_many(address):
-                raise refusal("too_many_failures", "too many requests with wrong tokens; wait and try again")
+            self.note_unknown(request)
             raise refusal("unauthorized", "authorization: a known token is wanted: Authorization: Bearer TOKEN",
                           field="authorization", headers={"WWW-Authenticate": "Bearer"})
         request.state.bearer = bearer.name
         if not bearer.is_valid(time.time_ns() // 1_000_000):
             raise refusal("unauthorized", "authorization: the time of this token is over; ask for another one",
                           field="authorization", headers={"WWW-Authenticate": "Bearer"})
-        if not bearer.may(verb):
-            _log.warning("token %s may not %s, request %s", bearer.name, verb.name, request.state.id)
-            raise refusal("forbidden_scope", f"this token has neither the role {' or '.join(roles_for(verb.name))}"
-                          f" nor the scope {verb.scope.value!r}, and {verb.name} needs one of them",
-                          field="authorization")
+        _check_scope(bearer, verb, request.state.id)
         return bearer
+
+    def note_unknown(self, request: Request) -> None:
+        """Count a wrong token; refused when its address has shown too many."""
+        if self._failures.are_too_many(request.client.host if request.client is not None else ""):
+            raise refusal("too_many_failures", "too many requests with wrong tokens; wait and try again")
 
     async def read(self, request: Request, verb: Verb) -> Asked:
         """Read the body or query, and check it."""
@@ -190,7 +192,20 @@ class Gateway:
                                    lambda: _check_reach(self.identify(request, verb), verb, asked),
                                    lambda error: self.problem_of(error, request, verb),
                                    _events if verb.is_events else _encoded)
-        return _json(await do(verb, call, given(verb.asks, asked)))
+        return answer_of(await do(verb, call, given(verb.asks, asked)))
+
+    async def perform(self, request: Request, bearer: access.Bearer, verb: Verb, fields: Mapping[str, Any],
+                      task_id: TaskId | None = None) -> Any:
+        """A verb for a page of the dashboard, whose sender is known: what it answers, or its pages; by the same
+        rights and checks as over HTTP. ``fields``: what a body would hold."""
+        if verb.scope is not None:
+            _check_scope(bearer, verb, request.state.id)
+        asked = _checked(lambda: model_of(verb.asks).model_validate(fields))
+        _check_reach(bearer, verb, asked)
+        call = Call(self._client, self.limits, bearer, request.state.arrived, task_id,
+                    self.stopping.wait, self.stopping.wait)  # type: ignore[arg-type]  # what it gives, nobody reads
+        answer = do(verb, call, given(verb.asks, asked))
+        return answer if verb.is_stream else await answer
 
     def problem_of(self, error: SkuldError, request: Request, verb: Verb) -> Problem:
         """What an error of a verb is to its caller; noted, if it is for the operator."""
@@ -213,39 +228,12 @@ async def _left(request: Request) -> None:
         continue
 
 
-class _Endpoint:
-    """All methods of one path."""
+class _Verbs(Endpoint):
+    """The verbs of one path, by method."""
 
     def __init__(self, gateway: Gateway, verbs: Mapping[str, Verb], route: str = "none") -> None:
-        self._gateway = gateway
+        super().__init__(gateway, route)
         self._verbs = verbs
-        self._route = route
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        request = Request(scope, receive)
-        request.state.arrived = steady_s()
-        request.state.id = request_id(request)
-        reporting = Reporting(send, self._gateway.journal, request, self._route)
-        with closing(reporting), ExitStack() as places:
-            try:
-                response = await self._respond(request, places)
-                await response(scope, receive, _Patient(reporting, self._gateway.limits.send_s))
-            except (ClientDisconnect, TimeoutError):
-                _log.info("request %s: its sender has gone", request.state.id)
-
-    async def _respond(self, request: Request, places: ExitStack) -> Response:
-        try:
-            self._gateway.check_head(request)
-            return await self._answer(request, places)
-        except Problem as problem:
-            return _problem(request, problem)
-        except ClientDisconnect:
-            raise
-        except Exception:
-            _log.exception("request %s failed", request.state.id)
-            return _problem(request, internal())
 
     async def _answer(self, request: Request, places: ExitStack) -> Response:
         verb = self._verb(request)
@@ -265,11 +253,11 @@ class _Endpoint:
         return verb
 
 
-class _Document(_Endpoint):
+class _Document(Endpoint):
     """The OpenAPI document, open to all callers."""
 
     def __init__(self, gateway: Gateway, document: dict[str, Any]) -> None:
-        super().__init__(gateway, {}, "/openapi.json")
+        super().__init__(gateway, "/openapi.json")
         self._document = document
 
     async def _answer(self, request: Request, places: ExitStack) -> Response:
@@ -277,38 +265,10 @@ class _Document(_Endpoint):
             raise refusal("method_not_allowed", "method: GET is what this path takes", field="method",
                           headers={"Allow": "GET"})
         self._gateway.enter(request, access.ANYBODY, places)
-        return _json(self._document)
-
-
-class _Patient:
-    """Sends, but not to a reader that takes nothing."""
-
-    def __init__(self, send: Send, send_s: float) -> None:
-        self._send = send
-        self._send_s = send_s
-
-    async def __call__(self, message: Message) -> None:
-        async with asyncio.timeout(self._send_s):
-            await self._send(message)
+        return answer_of(self._document)
 
 
 # -- answers -------------------------------------------------------------------------------------
-
-
-class _Answer(JSONResponse):
-    """A document, harmless on a terminal."""
-
-    def render(self, content: Any) -> bytes:
-        """The document as bytes."""
-        return json_text(content, is_compact=True).encode()
-
-
-def _json(document: Any) -> Response:
-    return _Answer(document, headers=_HEADERS)
-
-
-def _problem(request: Request, problem: Problem) -> Response:
-    return _Answer(problem.document(request.state.id), problem.status, {**_HEADERS, **problem.headers})
 
 
 async def _streamed(request: Request, pages: AsyncGenerator[list[Any], None], check: Callable[[], None],
@@ -317,7 +277,7 @@ async def _streamed(request: Request, pages: AsyncGenerator[list[Any], None], ch
     """The first page now, the others as they are taken, as long as ``check`` does not refuse."""
     first: list[Any] = await anext(pages, [])
     return StreamingResponse(_lines(request, first, pages, check, problem_of, encoded),
-                             media_type=EVENTS if encoded is _events else NDJSON, headers=_HEADERS)
+                             media_type=EVENTS if encoded is _events else NDJSON, headers=HEADERS)
 
 
 async def _lines(request: Request, first: list[Any], pages: AsyncGenerator[list[Any], None],
@@ -369,6 +329,14 @@ def _queue_of(asked: Asked) -> str | None:
     if workflow is None:
         return getattr(asked, "queue", None)
     return queues_of(workflow) if workflow and isinstance(workflow, str) else ""
+
+
+def _check_scope(bearer: access.Bearer, verb: Verb, number: str) -> None:
+    if verb.scope is not None and not bearer.may(verb):
+        _log.warning("token %s may not %s, request %s", bearer.name, verb.name, number)
+        raise refusal("forbidden_scope", f"this token has neither the role {' or '.join(roles_for(verb.name))}"
+                      f" nor the scope {verb.scope.value!r}, and {verb.name} needs one of them",
+                      field="authorization")
 
 
 def _check_reach(bearer: access.Bearer, verb: Verb, asked: Asked) -> None:

@@ -8,6 +8,8 @@ the token's name, never the token.
 What the cluster refuses to the gateway's own key is its operator's to mend, whatever its callers ask: an error for
 each reason, once in ``KEY_PAUSE_S`` while it lasts, and a count.
 
+What a page of the dashboard has done is a line of its own: who, from where, what, and what came of it.
+
 Counts are plain numbers of the one thread of the gateway; the scrape reads them as they stand.
 """
 
@@ -17,7 +19,8 @@ import logging
 import re
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -25,6 +28,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import Message, Send
 
+from skuld_py.client.json_text import json_text
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import KEY_CODES, SkuldError
 
@@ -37,6 +41,8 @@ NOBODY = "-"
 """Who a request is from when no token was looked at."""
 KEY_PAUSE_S = 60.0
 """How long the same is not said again of the gateway's key."""
+ASKED_CHARS = 4_000
+"""Of what was asked for, in a line about it: a hundred ids."""
 _ID = re.compile(rf"[!-~]{{1,{ID_CHARS_MAX}}}", re.ASCII)
 _log = logging.getLogger(__name__)
 
@@ -75,6 +81,14 @@ class Journal:
         _log.info("%s %s %d %.1f ms by %s, request %s", method, route, status, 1000 * took_s, bearer, number,
                   extra={"facts": {"event": "request", "method": method, "route": route, "status": status,
                                    "ms": round(1000 * took_s, 1), "bearer": bearer, "request_id": number}})
+
+    def note_action(self, number: str, came: str, *, verb: str, asked: Mapping[str, Any], bearer: str,
+                    address: str) -> None:
+        """Log what somebody had a page do, and what came of it, for those who ask later who it was."""
+        facts = {"event": "action", "verb": verb, "asked": asked, "bearer": bearer, "address": address,
+                 "outcome": came, "request_id": number}
+        _log.info("audit: %s by %s from %s, asked %s: %s, request %s", verb, bearer, address,
+                  json_text(asked, is_ascii=True)[:ASKED_CHARS], came, number, extra={"facts": facts})
 
     def collect(self) -> Iterable[Metric]:
         """The gateway's metrics."""

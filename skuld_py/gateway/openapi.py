@@ -5,6 +5,7 @@ It is made once, at the start, and open to all: it says nothing that the source 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -91,8 +92,9 @@ def document(limits: Limits) -> dict[str, Any]:
     }
 
 
+@cache
 def _schemas() -> dict[str, Any]:
-    """The schemas of all requests and answers, by name."""
+    """The schemas of all requests and answers, by name; to be read alone."""
     asked = list({model_of(verb.asks): None for verb in VERBS})
     _, requests = models_json_schema([(model, "validation") for model in asked], ref_template=_TEMPLATE,
                                      schema_generator=Schemas)

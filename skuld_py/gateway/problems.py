@@ -19,7 +19,7 @@ from skuld_py.errors import KEY_CODES, Fenced, Refused, SkuldError, Uncertain
 
 _STATUS = {
     "bad_json": 400, "bad_request": 400, "bad_host": 400,
-    "unauthorized": 401, "forbidden_scope": 403, "forbidden_queue": 403,
+    "unauthorized": 401, "forbidden_scope": 403, "forbidden_queue": 403, "forbidden_form": 403,
     "no_such_route": 404, "no_such_task": 404, "no_such_claim": 404, "unknown_claim": 404,
     "no_such_schedule": 404, "no_such_workflow": 404,
     "method_not_allowed": 405, "not_acceptable": 406, "body_timeout": 408,

@@ -56,12 +56,13 @@ async def get_many(call: Call, ids: Sequence[TaskId]) -> AsyncIterator[list[docu
 
 
 async def list_tasks(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
-                     until: float | None, function: str | None) -> AsyncIterator[list[documents.TaskDocument]]:
+                     until: float | None, function: str | None, after: TaskId | None
+                     ) -> AsyncIterator[list[documents.TaskDocument]]:
     """All, in order."""
     size, left = PAGE if function else min(PAGE, limit or PAGE), limit
     page: list[Task] = []
     async for task in call.client.list(queue, states=states, since=since, until=until, function=function,
-                                       page=size):
+                                       page=size, after=after):
         page.append(task)
         left = None if left is None else left - 1
         if len(page) == size or left == 0:

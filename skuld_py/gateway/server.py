@@ -79,7 +79,8 @@ def serve(settings: Settings, on_ready: Callable[[str], None],
     _check_host(settings)
     _check_certificate(settings)
     client = AsyncClient(settings.nodes, timeout_s=settings.timeout_s, holder="gateway")
-    gateway = Gateway(client, tokens, settings.limits, _hosts_of(settings))
+    gateway = Gateway(client, tokens, settings.limits, _hosts_of(settings),
+                      is_secure=settings.certificate is not None or settings.is_behind_proxy)
     shown = nullcontext() if settings.metrics is None else exposed(settings.metrics, gateway.journal)
     with shown, _listener(settings) as listener:
         scheme = "http" if settings.certificate is None else "https"

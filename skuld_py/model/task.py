@@ -87,7 +87,7 @@ class Task:
     log entries, a completion); it never falls. ``attempts``: how many have failed or lapsed since it was last
     revived; that of its newest claim counts once it has failed, or another one was granted. ``checkpoint``: how
     far the newest claim that said so has come; a list of tasks shows none. ``outputs``: what the completion says
-    it wrote, each a ``calls.outputs.Written``.
+    it wrote, each a ``calls.outputs.Written``. ``key``: tasks of one are worked on one after another.
     """
 
     id: bytes
@@ -114,6 +114,7 @@ class Task:
     attempts: int = attrs.field(default=0, eq=False)
     checkpoint: Checkpoint | None = None
     outputs: tuple[Any, ...] = ()
+    key: str = ""
 
     @property
     def enqueued_ms(self) -> int:
@@ -158,7 +159,7 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
                 DEATHS[history.death(header.retry.max_attempts, _EVER_MS)],
                 history.facts + len(entries) + sum(aside.cuts.values()),
                 tuple(map(TaskId, body.deps)), tuple(map(TaskId, dict.fromkeys(blocked_by))), body.made_ms,
-                history.attempts(0), _checkpoint_in(entries))
+                history.attempts(0), _checkpoint_in(entries), key=body.key)
 
 
 def _checkpoint_in(entries: Iterable[LogEntry]) -> Checkpoint | None:

@@ -240,8 +240,13 @@ def _wrong_clocks(facts: Facts) -> list[str]:
 
 
 def offset_said(row: m.NodeRow) -> str:
+    """How wrong a node's clock is."""
+    return offset_words(row.offset_ms)
+
+
+def offset_words(offset_ms: int) -> str:
     """How wrong a clock is: ``3.2 s ahead``."""
-    return f"{said(abs(row.offset_ms) / 1000)} {'behind' if row.offset_ms < 0 else 'ahead'}"
+    return f"{said(abs(offset_ms) / 1000)} {'behind' if offset_ms < 0 else 'ahead'}"
 
 
 def _be(count: int) -> str:

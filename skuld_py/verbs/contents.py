@@ -34,6 +34,16 @@ def text_of(data: bytes) -> str | None:
         return None
 
 
+def shown(data: bytes, *, is_one_line: bool = True) -> str:
+    """Bytes for a reader: harmless text, or base64 with a mark."""
+    from skuld_py.client.json_text import harmless_text
+
+    text = text_of(data)
+    if text is None:
+        return "base64:" + base64.b64encode(data).decode()
+    return harmless_text(text, is_one_line=is_one_line)
+
+
 def fields_of(name: str, data: bytes | None) -> dict[str, str | None]:
     """The fields of some bytes, or of none."""
     exact = {f"{name}_base64": None if data is None else base64.b64encode(data).decode()}

@@ -192,6 +192,7 @@ class TaskDocument(TypedDict):
     blocked_by: Annotated[list[IdText], Says(
         "While it is blocked: those of deps that it waits for still, and the tasks of its key whose"
                     " turn it is, ten of them at most.")]
+    key: Annotated[str | None, Says("Tasks of one queue and key are worked on one after another.")]
     max_attempts: int
     death: Annotated[str | None, Says("Why it is dead: exhausted, permanent, expired or another word.")]
     cancelled_ms: int | None
@@ -443,7 +444,8 @@ def task(view: Task, *, has_logs: bool) -> TaskDocument:
         "enqueued_ms": view.enqueued_ms, **call_of(view.payload),
         **fields_of("payload", view.payload), "due_ms": view.due_ms or None,
         "expires_ms": view.expires_ms, "headers": dict(view.headers), "deps": [id_text(dep) for dep in view.deps],
-        "blocked_by": [id_text(other) for other in view.blocked_by], "max_attempts": view.retry.max_attempts,
+        "blocked_by": [id_text(other) for other in view.blocked_by], "key": view.key or None,
+        "max_attempts": view.retry.max_attempts,
         "death": view.death or None, "cancelled_ms": view.cancelled_ms, "completed_ms": view.completed_ms,
         "completed_token": None if view.completed_token is None else str(view.completed_token),
         **(read if has_logs else {}), "claims": [_claim(claim, has_logs) for claim in view.claims]})

@@ -38,6 +38,7 @@ from typing import Any
 import attrs
 
 from skuld_py.calls.results import Stored
+from skuld_py.client import entries
 from skuld_py.client.checking import as_checkpoint
 from skuld_py.errors import Refused
 
@@ -49,7 +50,8 @@ TEXT_CHARS_MAX = 4_096
 FLUSH_S = 1.0
 MARK_S = FLUSH_S / 2
 """Less than between two flushes, so that each flush may write one, and one flush no two."""
-ENGINE_DIED = "engine_died"
+ENGINE_DIED, decode_entry = entries.ENGINE_DIED, entries.decode_entry
+"""What is read of entries is the clients'."""
 BATCH_ENTRIES = 100
 
 Words = str | Mapping[str, Any]
@@ -83,15 +85,6 @@ def encode_entry(kind: str, at_ms: int, **fields: Any) -> bytes:
         raise Refused("entry_too_large", f"a log entry of {len(entry)} bytes; the limit is {ENTRY_BYTES_MAX}."
                       " Write the data elsewhere and log its path")
     return entry
-
-
-def decode_entry(data: bytes) -> dict[str, Any]:
-    """An entry as a dict; bytes of another make are ``{"kind": "unknown"}`` and never an error."""
-    try:
-        entry = json.loads(data)
-    except (ValueError, RecursionError):
-        entry = None
-    return entry if isinstance(entry, dict) and "kind" in entry else {"kind": "unknown"}
 
 
 def pause_s(age_s: float) -> float:

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from skuld_py.cli import get, log
-from skuld_py.cli.progress import Progress, bars, followed, progress_of, sentence, short_bar, time_of
+from skuld_py.cli.bars import bars, short_bar
 from skuld_py.cli.running import Running, with_progress
 from skuld_py.client.asking import Ask
 from skuld_py.client.json_text import is_harmless
 from skuld_py.errors import Uncertain
 from skuld_py.model.task import ClaimView, LogEntry, Task
 from skuld_py.testing import MemoryClient
+from skuld_py.verbs.progress import Progress, followed, progress_of, sentence, time_of
 from skuld_py.verbs.words import moment
 from skuld_py.worker.journal import encode_entry
 

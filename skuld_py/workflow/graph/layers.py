@@ -14,14 +14,30 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 import attrs
 
-from skuld_py.workflow.definition.definition import Definition, Edge, neighbours
+from skuld_py.workflow.definition.definition import Edge, neighbours
 
 PASSED_MAX = 3_000
 """Places of edges in columns that they pass; with more, long edges go straight."""
 SWEEPS = 12
+
+class Graph(Protocol):
+    """What can be put in columns: ``order`` has each step behind its parents."""
+
+    @property
+    def order(self) -> Sequence[str]: ...
+    @property
+    def edges(self) -> Sequence[Edge]: ...
+    @property
+    def inputs(self) -> Sequence[str]: ...
+    @property
+    def parents(self) -> Mapping[str, Sequence[str]]: ...
+    @property
+    def children(self) -> Mapping[str, Sequence[str]]: ...
+
 
 Place = tuple[str, ...]
 """A step; or an edge and a number, where it passes a column."""
@@ -37,7 +53,7 @@ class Layout:
     ways: Mapping[Edge, tuple[Place, ...]]
 
 
-def depths(definition: Definition) -> dict[str, int]:
+def depths(definition: Graph) -> dict[str, int]:
     """The column of each step: one behind the last of its parents; an input stands before the first of its
     children."""
     found: dict[str, int] = {}
@@ -48,7 +64,7 @@ def depths(definition: Definition) -> dict[str, int]:
     return found
 
 
-def layout(definition: Definition) -> Layout:
+def layout(definition: Graph) -> Layout:
     """Where everything stands."""
     depth = depths(definition)
     ways = _ways(definition.edges, depth)

@@ -16,9 +16,9 @@ from itertools import pairwise
 import attrs
 
 from skuld_py.workflow.definition.definition import Definition, Edge
-from skuld_py.workflow.definition.entries import Entry, Kind
+from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.definition.writing import digest_of
-from skuld_py.workflow.graph.layers import Layout, Place, layout
+from skuld_py.workflow.graph.layers import Graph, Layout, Place, layout
 from skuld_py.workflow.graph.words import (
     Standing,
     Standings,
@@ -40,18 +40,51 @@ _INK, _SOFT, _LINE, _PAPER = "#1c2733", "#5b6b7b", "#8796a5", "#ffffff"
 _FILLS = {Kind.INPUT: "#e3f1e7", Kind.FUNCTION: "#e6eefb", Kind.OUTPUT: "#fbeede"}
 _STROKES = {"running": 'stroke="#2f6fde" stroke-width="2"', "done": 'stroke="#2e8b57" stroke-width="2"',
             "failed": 'stroke="#c8372d" stroke-width="2"', "waiting": f'stroke="{_LINE}" stroke-dasharray="3 3"'}
-_DARK = (
+STYLE = (
     "@media (prefers-color-scheme:dark){.skuld .paper{fill:#151b22}.skuld text{fill:#e8edf2}"
     ".skuld .small{fill:#a9b6c3}.skuld .input .box{fill:#1f3a2a}.skuld .function .box{fill:#1e2f4d}"
     ".skuld .output .box{fill:#45321a}}")
-"""Colours are attributes, which every viewer knows; browsers, which know schemes, change some of them by these."""
+"""Colours are attributes, which every viewer knows; browsers, which know schemes, change some of them by these.
+A page that allows no style within its text allows this one by its hash."""
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
 _FURTHEST = 0xFFFD
 
 
+@attrs.frozen
+class Sign:
+    """What a box shows: two lines, what is said where the pointer rests on it, and where it leads, if anywhere."""
+
+    kind: Kind
+    name: str
+    below: str = ""
+    said: str = ""
+    state: str = ""
+    href: str = ""
+
+
 def svg(definition: Definition, standings: Standings | None = None) -> str:
-    """The whole picture."""
-    return _Picture(definition, standings or {}).text()
+    """The whole picture of a workflow."""
+    known = standings or {}
+    signs = {step: _sign(definition, step, known.get(step)) for step in definition.order}
+    steps = len(signs)
+    title = f"workflow {definition.id}: {steps} step{'' if steps == 1 else 's'}"
+    return picture(definition, signs, title, f"skuld-{digest_of(definition)[:8]}", conditions_of_edges(definition))
+
+
+def picture(graph: Graph, signs: Mapping[str, Sign], title: str, name: str,
+            dashed: Mapping[Edge, Sequence[str]] | None = None) -> str:
+    """The picture of any graph whose steps have signs. ``name`` sets its parts apart from those of other
+    pictures on a page; ``dashed``: of each edge under which conditions values go along it."""
+    return _Picture(graph, signs, title, name, dashed or {}).text()
+
+
+def _sign(definition: Definition, step: str, standing: Standing | None) -> Sign:
+    entry = definition.entries[step]
+    lines = [f"{entry.name} ({entry.kind.value})", entry.doc, work_of(entry), run_of(entry), str(standing or "")]
+    lines += [f"to {to} {when}" for source, to, when in map(words_of_condition, definition.conditions)
+              if source == entry.name]
+    return Sign(entry.kind, step, work_of(entry) if standing is None else str(standing),
+                "\n".join(filter(None, lines)), "" if standing is None else standing.state)
 
 
 def escaped(text: str) -> str:
@@ -75,27 +108,27 @@ class _Box:
 
 
 class _Picture:
-    def __init__(self, definition: Definition, standings: Standings) -> None:
-        self._definition = definition
-        self._standings = standings
-        self._layout: Layout = layout(definition)
+    def __init__(self, graph: Graph, signs: Mapping[str, Sign], title: str, name: str,
+                 dashed: Mapping[Edge, Sequence[str]]) -> None:
+        self._graph = graph
+        self._signs = signs
+        self._title = title
+        self._layout: Layout = layout(graph)
         self._numbers = {place: number for number, column in enumerate(self._layout.columns) for place in column}
         self._lefts, self._widths = self._columns()
-        self._name = f"skuld-{digest_of(definition)[:8]}"
-        self._dashed: Mapping[Edge, Sequence[str]] = conditions_of_edges(definition)
+        self._name = name
+        self._dashed = dashed
 
     def text(self) -> str:
-        edges = [self._edge(edge) for edge in self._definition.edges]
-        boxes = [self._step(step) for step in self._definition.order]
+        edges = [self._edge(edge) for edge in self._graph.edges]
+        boxes = [self._step(step) for step in self._graph.order]
         bottom = MARGIN + (1 + max(self._layout.rows.values())) * ROW_HEIGHT
         legend, legend_width, height = self._legend(bottom)
         width = max(self._lefts[-1] + self._widths[-1] + MARGIN, legend_width + MARGIN)
-        steps = len(boxes)
-        title = f"workflow {self._definition.id}: {steps} step{'' if steps == 1 else 's'}"
         return "\n".join([
             f'<svg xmlns="http://www.w3.org/2000/svg" class="skuld" role="img" font-family="system-ui, sans-serif"'
             f' font-size="13" width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}">',
-            f"<title>{escaped(title)}</title>", f"<style>{_DARK}</style>",
+            f"<title>{escaped(self._title)}</title>", f"<style>{STYLE}</style>",
             f'<defs><marker id="{self._name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"'
             f' orient="auto"><path fill="{_LINE}" d="M0 0L8 4L0 8z"/></marker></defs>',
             f'<rect class="paper" fill="{_PAPER}" width="{_n(width)}" height="{_n(height)}"/>',
@@ -112,30 +145,21 @@ class _Picture:
         return lefts, widths
 
     def _texts(self, step: str) -> list[str]:
-        entry = self._definition.entries[step]
-        standing = self._standings.get(step)
-        below = str(standing) if standing is not None else work_of(entry)
-        return [shortened(step, LINE_CHARS), shortened(below, LINE_CHARS)]
+        sign = self._signs[step]
+        return [shortened(sign.name, LINE_CHARS), shortened(sign.below, LINE_CHARS)]
 
     def _box(self, place: Place) -> _Box:
         number = self._numbers[place]
         return _Box(self._lefts[number], MARGIN + self._layout.rows[place] * ROW_HEIGHT, self._widths[number])
 
     def _step(self, step: str) -> str:
-        entry, box = self._definition.entries[step], self._box((step,))
+        sign, box = self._signs[step], self._box((step,))
         name, below = self._texts(step)
-        state = self._standings.get(step, Standing()).state
-        return (f'<g class="{entry.kind.value}"><title>{escaped(self._said(entry))}</title>'
-                f"{_shape(entry.kind, box, state=state)}"
-                f'<text fill="{_INK}" font-weight="600" x="{_n(box.left + 20)}" y="{_n(box.top + 19)}">'
-                f"{escaped(name)}</text>{_small(box.left + 20, box.top + 34, below)}</g>")
-
-    def _said(self, entry: Entry) -> str:
-        lines = [f"{entry.name} ({entry.kind.value})", entry.doc, work_of(entry), run_of(entry),
-                 str(self._standings.get(entry.name, ""))]
-        lines += [f"to {to} {when}" for source, to, when in map(words_of_condition, self._definition.conditions)
-                  if source == entry.name]
-        return "\n".join(filter(None, lines))
+        drawn = (f'<g class="{sign.kind.value}"><title>{escaped(sign.said)}</title>'
+                 f"{_shape(sign.kind, box, state=sign.state)}"
+                 f'<text fill="{_INK}" font-weight="600" x="{_n(box.left + 20)}" y="{_n(box.top + 19)}">'
+                 f"{escaped(name)}</text>{_small(box.left + 20, box.top + 34, below)}</g>")
+        return f'<a href="{escaped(sign.href)}">{drawn}</a>' if sign.href else drawn
 
     def _edge(self, edge: Edge) -> str:
         boxes = [self._box(place) for place in self._layout.ways[edge]]
@@ -147,17 +171,19 @@ class _Picture:
                      f" {_n(end)} {_n(other.middle)}")
             if number < len(boxes) - 1:
                 path += f"H{_n(other.left + other.width)}"
-        when = self._dashed[edge]
-        said = " → ".join(edge) + "".join(f"\n{each}" for each in when)
+        when = self._dashed.get(edge, ())
+        said = " → ".join(self._signs[step].name for step in edge) + "".join(f"\n{each}" for each in when)
         return f'{_line(path, is_dashed=bool(when), end=self._name)}<title>{escaped(said)}</title></path>'
 
     def _legend(self, top: float) -> tuple[list[str], float, float]:
         """Its parts, how wide it is, and where it ends."""
-        signs = [(_in_group(kind, _shape(kind, _Box(0, 4, 28), 18)), kind.value) for kind in Kind]
-        signs.append((_line("M0 13h28") + "</path>", "all values"))
+        signs: list[tuple[str, str]] = []
+        if self._dashed:
+            signs = [(_in_group(kind, _shape(kind, _Box(0, 4, 28), 18)), kind.value) for kind in Kind]
+            signs.append((_line("M0 13h28") + "</path>", "all values"))
         if any(self._dashed.values()):
             signs.append((_line("M0 13h28", is_dashed=True) + "</path>", "under conditions"))
-        states = {each.state for each in self._standings.values()}
+        states = {each.state for each in self._signs.values()}
         signs += [(_in_group(Kind.FUNCTION, _shape(Kind.FUNCTION, _Box(0, 4, 28), 18, state)), state)
                   for state in STATES if state in states]
         made, left = [], float(MARGIN)

@@ -1,4 +1,4 @@
-"""What claims log, for people: a sentence for each entry, and how far a claim is as bars.
+"""What claims log, for people: a sentence for each entry, and how far a claim is.
 
 The entries are ``worker.journal``'s, but anybody who holds a claim may write others, of any bytes. So what has not
 the shape that it should have is shown as text, numbers that are none are left out, and no character that could
@@ -6,30 +6,27 @@ move a cursor reaches the terminal.
 
 Bars of Spark never go back. What is known of its stages and tasks grows while a query runs, so "8 of 8" may become
 "8 of 28": the counts say so, there is no percentage, and the bar stays where it was until more is done than that.
-What a task says of itself (``context.progress``) is drawn as it says it. Pure; the terminal is that of ``get``,
-``log`` and ``top``.
+What a task says of itself (``context.progress``) is drawn as it says it. Pure; bars are ``cli.bars``' on a
+terminal, and a template's on a page.
 """
 
 from __future__ import annotations
 
+import base64
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
-from skuld_py.cli.showing import harmless, shown
+from skuld_py.client.entries import ENGINE_DIED, decode_entry
+from skuld_py.client.json_text import harmless_text as harmless
 from skuld_py.client.json_text import json_text
 from skuld_py.model.fields import MOMENT_MS_MAX
+from skuld_py.verbs.contents import shown
 from skuld_py.verbs.words import many, moment
-from skuld_py.worker.journal import ENGINE_DIED, decode_entry
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.progress_bar import ProgressBar
-
-BAR_CELLS, SHORT_CELLS = 30, 10
-NOTE_CHARS, SHORT_CHARS = 200, 24
+NOTE_CHARS = 200
 NUMBER_MAX = 1 << 63
 
 
@@ -42,7 +39,7 @@ class Part:
     filled: float = 0.0
 
     def __str__(self) -> str:
-        return f"{_number_said(self.done)}/{_number_said(self.known)}"
+        return f"{number_said(self.done)}/{number_said(self.known)}"
 
 
 @attrs.frozen
@@ -186,7 +183,7 @@ def _words_of(progress: Progress) -> Iterator[str]:
     if progress.own is not None:
         yield str(progress.own)
     elif progress.done is not None:
-        yield _number_said(progress.done)
+        yield number_said(progress.done)
     if progress.note:
         yield progress.note
     if progress.jobs:
@@ -196,55 +193,50 @@ def _words_of(progress: Progress) -> Iterator[str]:
     if progress.tasks is not None:
         yield f"tasks {progress.tasks}"
     for name, pair in progress.traffic.items():
-        yield f"{name} {_traffic_said(*pair)}"
+        yield f"{name} {traffic_said(*pair)}"
 
 
-def _number_said(number: float) -> str:
+def number_said(number: float) -> str:
+    """A count, with a comma between thousands."""
     return f"{number:,.0f}" if number == math.floor(number) else f"{number:,.2f}"
 
 
-def _traffic_said(rows: int, size: int) -> str:
+def traffic_said(rows: int, size: int) -> str:
+    """What was read or written."""
     from rich.filesize import decimal
 
     return f"{rows:,} rows" + (f" ({decimal(size)})" if size else "")
 
 
-# -- bars ------------------------------------------------------------------------------------------
-
-
-def bars(progress: Progress) -> RenderableType:
-    """A bar for each part, a line each, and what has no end in words."""
-    from rich.table import Table
-
-    made = Table.grid(padding=(0, 2))
-    for label, part, words in _lines_of(progress):
-        made.add_row(label, _bar(part, BAR_CELLS) if part is not None else "", words)
-    return made
-
-
-def short_bar(progress: Progress | None) -> tuple[RenderableType, str]:
-    """A bar in few cells, and its counts; or what is said instead of an end."""
-    if progress is None:
-        return "", ""
-    if progress.main is not None:
-        return _bar(progress.main, SHORT_CELLS), str(progress.main)
-    return "", _number_said(progress.done) if progress.done is not None else progress.note[:SHORT_CHARS]
-
-
-def _bar(part: Part, cells: int) -> ProgressBar:
-    from rich.progress_bar import ProgressBar
-
-    return ProgressBar(total=1.0, completed=part.filled, width=cells)
-
-
-def _lines_of(progress: Progress) -> Iterator[tuple[str, Part | None, str]]:
+def lines_of(progress: Progress) -> Iterator[tuple[str, Part | None, str]]:
+    """What is known of it: what it is about, how much of it is done where that has an end, and words."""
     if progress.own is not None or progress.done is not None or progress.note:
         count = str(progress.own) if progress.own is not None else (
-            _number_said(progress.done) if progress.done is not None else "")
+            number_said(progress.done) if progress.done is not None else "")
         yield "done", progress.own, "  ".join(filter(None, (count, progress.note)))
     if progress.stages is not None:
         yield "stages", progress.stages, f"{progress.stages} of {many(progress.jobs, 'Spark job')}"
     if progress.tasks is not None:
         yield "tasks", progress.tasks, str(progress.tasks)
     for name, pair in progress.traffic.items():
-        yield name, None, _traffic_said(*pair)
+        yield name, None, traffic_said(*pair)
+
+
+# -- documents -------------------------------------------------------------------------------------
+
+
+def entry_document(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A line of a log, as documents have it, with when it was written and what it says."""
+    data = base64.b64decode(line["data_base64"])
+    return {**line, "at_ms": _time_in(decode_entry(data)), "said": sentence(data), "size": len(data)}
+
+
+def progress_document(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """How far the newest claim is by the lines of logs, in order; empty if none says so. ``filled``: of a bar,
+    from 0 to 1; None where there is no end."""
+    found: Progress | None = None
+    for line in lines:
+        found = followed(found, int(line["token"]), base64.b64decode(line["data_base64"]))
+    return [] if found is None else [
+        {"name": name, "filled": None if part is None else part.filled, "said": words}
+        for name, part, words in lines_of(found)]

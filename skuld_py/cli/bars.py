@@ -1,0 +1,39 @@
+"""How far a claim is, as bars on a terminal: what ``verbs.progress`` knows of it, drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skuld_py.verbs.progress import Part, Progress, lines_of, number_said
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress_bar import ProgressBar
+
+BAR_CELLS, SHORT_CELLS = 30, 10
+SHORT_CHARS = 24
+
+
+def bars(progress: Progress) -> RenderableType:
+    """A bar for each part, a line each, and what has no end in words."""
+    from rich.table import Table
+
+    made = Table.grid(padding=(0, 2))
+    for label, part, words in lines_of(progress):
+        made.add_row(label, _bar(part, BAR_CELLS) if part is not None else "", words)
+    return made
+
+
+def short_bar(progress: Progress | None) -> tuple[RenderableType, str]:
+    """A bar in few cells, and its counts; or what is said instead of an end."""
+    if progress is None:
+        return "", ""
+    if progress.main is not None:
+        return _bar(progress.main, SHORT_CELLS), str(progress.main)
+    return "", number_said(progress.done) if progress.done is not None else progress.note[:SHORT_CHARS]
+
+
+def _bar(part: Part, cells: int) -> ProgressBar:
+    from rich.progress_bar import ProgressBar
+
+    return ProgressBar(total=1.0, completed=part.filled, width=cells)
