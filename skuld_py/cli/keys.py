@@ -134,7 +134,6 @@ def rotate(ctx: click.Context, name: str, cluster: str, grace_s: float, life_s: 
     """
     import attrs
 
-    from skuld_py.errors import Refused
     from skuld_py.keys.pair import fresh
     from skuld_py.runtime.zookeeper.rosters import read_roster
 

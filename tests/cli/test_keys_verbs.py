@@ -165,8 +165,3 @@ def test_the_next_key_ends_when_the_one_before_would_have_ended(kept: Kept) -> N
 
     assert keys("rotate", "guest", "--lasting", "180d").exit_code == 0
     assert kept.roster.rows[-1].until_ms > end_ms
-
-    kept.roster = attrs.evolve(kept.roster, rows=(attrs.evolve(kept.roster.rows[-1], until_ms=1),))
-    over = keys("rotate", "guest")
-    assert over.exit_code == 1 and "say how long it shall count (--lasting)" in over.stderr
-    assert keys("rotate", "guest", "--lasting", "1h").exit_code == 0

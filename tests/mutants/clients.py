@@ -436,7 +436,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "    doubted = None if kind == RELEASED else no_loss\n", "    doubted = no_loss\n", "A2",
            LOST + "test_a_release_of_what_is_called_lost_then_leaves_none", seeds=0),
     mutant("revival-refused", "who retries a task that he has retried before is told that it is not dead",
-           "Concluding.retry", "b\"\".join(part)), doubted=_no_refusal))", "b\"\".join(part))))", "A2",
+           "Concluding._revive", ", doubted=_no_refusal)", ")", "A2",
            LOST_AGAIN + "[retry-finish_all]", seeds=0),
     mutant("renewal-believed-lost", "who renewed a claim before it ended is told that he did not",
            "Holding._renew",

@@ -23,7 +23,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "isinstance(error, BadConfig | BadVariable)", "isinstance(error, BadConfig)"),
     _seen_by("test_a_variable_of_any_verb_may_be_there", "variable-of-inner-verbs-unknown",
              "variables of verbs of two words are refused", "variables._names_of",
-             "    if isinstance(command, click.Group):\n", "    if False:\n"),
+             "    for inner in inner_of(command).values():\n", "    for inner in ():\n"),
     _seen_by("test_a_variable_of_any_verb_may_be_there", "variable-of-time-refused",
              "a node with a wrong clock does not start", "variables.check",
              " and not name.startswith(_FREE)}", "}"),

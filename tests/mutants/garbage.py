@@ -182,7 +182,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("scrubbed-without-needs", "after a scrub nobody knows what is needed", "Scrub._file_tasks",
            "        self._filing.needs.add_each(rows)\n", "", "X1",
            "tests/partition/test_scrub.py::test_what_is_left_is_readable_indexed_and_can_be_filled_up"),
-    mutant("old-store-without-needs", "what old stores keep needs nothing", "_make",
+    mutant("old-store-without-needs", "what old stores keep needs nothing", "needs._make",
            "        needs.add_each(rows)\n", "", "X1",
            NODES + "test_a_store_from_before_what_is_needed_was_known_is_indexed_once", seeds=0),
     mutant("chain-takes-a-slice-each", "a slice ends though what it held back may go by now",
