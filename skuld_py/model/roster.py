@@ -83,7 +83,8 @@ class Roster:
         a client that is called like a node: what is said of the one's keys would be said of the other's."""
         self.check_revoked(row)
         known = self.by_key.get(row.key)
-        if known is None and not row.is_node and self.node(row.name):
+        if known is None and not row.is_node and {each.is_node for each in self.rows if each.name == row.name} == {
+                True}:
             raise Refused("name_taken", f"name: {row.name} is a node of this cluster; call the client otherwise",
                           field="name")
         if known is not None and known.name != row.name:

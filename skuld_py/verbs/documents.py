@@ -55,8 +55,7 @@ class EnqueuedMany(TypedDict):
     """All tasks are stored, with these ids, in the order of the request."""
 
     ids: list[IdText]
-    are_duplicates: Annotated[list[bool], Says("Of each, in the same order, whether it was there"
-                                               " already, under its unique name.")]
+    are_duplicates: Annotated[list[bool], Says("Of each, whether it was there already, under its unique name.")]
     copies: Copies
 
 

@@ -33,19 +33,21 @@ OF_TASKS = [verb.command for verb in table.VERBS if verb.command]
 VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", "drain", "status", "top",
          "members", "ring", *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker",
          "workflow", "scheduler", "archive", "history", "gateway", "token", "manual", "config", "completion")
-OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster forget", "cluster log",
-              "cluster proofs", "cluster rotate", "cluster rules", "cluster secure", "cluster share")
+OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster force-epoch", "cluster forget",
+              "cluster log", "cluster proofs", "cluster restore", "cluster rotate", "cluster rules",
+              "cluster secure", "cluster share")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")
 OF_CONFIG = ("config show",)
 OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow status", "workflow list",
                "workflow await", "workflow kill")
 OF_ARCHIVE = ("archive compact", "history files", "history restore")
-OF_SCHEDULE = tuple(command for command in OF_TASKS if " " in command)
-GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "bulk": OF_SCHEDULE,
+OF_BULK = ("bulk cancel", "bulk retry")
+OF_SCHEDULE = ("schedule list", "schedule put", "schedule remove")
+GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "bulk": OF_BULK,
           "config": OF_CONFIG, "workflow": OF_WORKFLOW}
 IN_TIME_S = 4.5
 """Less than the five seconds without --timeout; on a busy machine what is only CPU takes seconds, too."""
-EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_KEYS, *OF_SCHEDULE,
+EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_KEYS, *OF_SCHEDULE, *OF_BULK,
               *OF_CONFIG, *OF_WORKFLOW, *OF_ARCHIVE)
 
 

@@ -148,13 +148,6 @@ def test_rotating_a_client_s_key_ends_no_key_of_a_node_of_its_name(kept: Kept) -
     assert [bool(row.until_ms) for row in kept.roster.rows] == [False, True, False]
 
 
-def test_no_new_client_has_the_name_of_a_node(kept: Kept) -> None:
-    refused = keys("make", "h:1", "--role", "worker", "--to", "new.key")
-
-    assert refused.exit_code == 1 and "h:1 is the name of a node" in refused.stderr
-    assert len(kept.roster.rows) == 2 and not Path("new.key").exists()
-
-
 def test_the_next_key_ends_when_the_one_before_would_have_ended(kept: Kept) -> None:
     """A key for some months came back for ever."""
     assert keys("make", "guest", "--role", "reader", "--lasting", "90d").exit_code == 0
