@@ -64,7 +64,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "life_s is None and not row.is_valid(", "False and not row.is_valid("),
     _seen_by(KEYS + "test_no_client_is_called_like_a_node", "client-called-like-a-node",
              "what is said of a node's keys is said of a client's", "Roster.authorised",
-             "not row.is_node and self.node(row.name):", "False:"),
+             "if known is None and not row.is_node and", "if None and"),
     _seen_by("tests/installs/test_extras.py::test_a_verb_names_the_extra_that_it_needs_in_one_line",
              "started-again-without-its-extra", "a service without its extra is started again every other second",
              "failures.told", "raise _kind(meta, missing)(missing.code", "raise Failure(missing.code"),
