@@ -37,6 +37,7 @@ _VERBS = {
         "node": "node:node",
         "drain": "drain:drain",
         "status": "status:status",
+        "verify": "verify:verify",
         "top": "top:top",
         "members": "members:members",
         "ring": "ring:ring",

@@ -19,6 +19,7 @@ from skuld_py.client.dial import key_of
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
+from skuld_py.model.service import services_of, worst
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
 from skuld_py.verbs import attention as judged
@@ -137,12 +138,14 @@ def attention(situation: Situation) -> list[str]:
 def document(situation: Situation) -> dict[str, Any]:
     """The situation as JSON has it."""
     greeted, described = situation.greeted, situation.described
+    services = services_of(described)
     return {
         "cluster": greeted.cluster, "partitions_total": greeted.partitions, "replicas": greeted.replicas,
         "skew_ms": greeted.skew_ms, "seen_by": described.node, "session": described.session,
-        "attention": attention(situation),
+        "service": worst(services).value, "attention": attention(situation),
         "nodes": [attrs.asdict(row) for row in described.nodes],
-        "partitions": [attrs.asdict(row) for row in described.partitions],
+        "partitions": [{**attrs.asdict(row), "service": services[row.partition].value}
+                       for row in described.partitions],
         "moves": [attrs.asdict(row) for row in described.moves],
         "paused": list(described.paused),
         "is_unproven": described.is_unproven,

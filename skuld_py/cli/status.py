@@ -77,13 +77,14 @@ def _show_nodes(described: Described) -> None:
 
 def _show_partitions(situation: Situation) -> None:
     from skuld_py.cli.showing import print_table, table
+    from skuld_py.model.service import services_of
 
-    every = situation.described.partitions
+    every, services = situation.described.partitions, services_of(situation.described)
     shown = every if len(every) <= ROWS_MAX else situation.troubled[:ROWS_MAX]
-    rows = table("partition>", "epoch>", "leader", "voters")
+    rows = table("partition>", "epoch>", "leader", "voters", "service")
     for row in shown:
         rows.add_row(str(row.partition), str(row.epoch), row.leader or "none",
-                     ", ".join(row.cohort or row.owners) or "none yet")
+                     ", ".join(row.cohort or row.owners) or "none yet", services[row.partition])
     if shown is every:
         print_table(rows)
     else:

@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 from time import time
 from typing import Any, TypeVar
 
-import attrs
-
 from skuld_py.client.reading import GET_TASKS
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import KEY_CODES, SkuldError
@@ -19,8 +17,8 @@ from skuld_py.gateway.call import Call
 from skuld_py.gateway.problems import refusal
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import LogEntry, Task
-from skuld_py.verbs import documents
-from skuld_py.verbs.attention import Facts, concerns
+from skuld_py.verbs import documents, situations
+from skuld_py.verbs.attention import Facts
 from skuld_py.verbs.workers import WorkersDocument, document
 
 PAGE = 500
@@ -119,11 +117,8 @@ async def until_stopping(call: Call, pages: AsyncIterator[list[T]]) -> AsyncIter
 async def status(call: Call) -> dict[str, Any]:
     """The cluster."""
     greeted, described = await call.client.greeting(), await call.client.status()
-    found = attrs.asdict(described)
-    facts = Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described,
-                  now_ms=round(time() * 1000))
-    return {"attention": [attrs.asdict(concern) for concern in concerns(facts)],
-            **{name: value for name, value in found.items() if name != "request"}}
+    return situations.status_of(Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described,
+                                      now_ms=round(time() * 1000)))
 
 
 async def workers(call: Call) -> WorkersDocument:
@@ -131,12 +126,12 @@ async def workers(call: Call) -> WorkersDocument:
     return document(await call.client.workers())
 
 
-async def health(_: Call) -> documents.Health:
+async def health(_: Call) -> situations.Health:
     """The gateway."""
-    return documents.Health(is_well=True)
+    return situations.Health(is_well=True)
 
 
-async def ready(call: Call) -> documents.Ready:
+async def ready(call: Call) -> situations.Ready:
     """A node's word that it is there; refused when none says so in time, or none to this gateway's key."""
     try:
         described = await call.client.status()
@@ -144,4 +139,4 @@ async def ready(call: Call) -> documents.Ready:
         if error.code in KEY_CODES:
             raise
         raise refusal("not_ready", f"no node of the cluster answers: {error.message}") from error
-    return documents.Ready(is_ready=True, node=described.node)
+    return situations.Ready(is_ready=True, node=described.node)

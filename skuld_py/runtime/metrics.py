@@ -19,6 +19,7 @@ from skuld_py import __version__
 from skuld_py.config import Parameters
 from skuld_py.model import messages as m
 from skuld_py.model.remarks import Counts
+from skuld_py.model.service import Service, services_of, tally
 from skuld_py.model.state import State
 from skuld_py.node.node import Node
 from skuld_py.node.reads.depths import OTHERS, Depth, Depths
@@ -40,6 +41,7 @@ class Snapshot:
 
     led: int = 0
     concerns: Mapping[str, int] = attrs.field(factory=dict)
+    services: Mapping[Service, int] = attrs.field(factory=dict)
     depths: Mapping[str, Depth] = attrs.field(factory=dict)
     collected: int = 0
     unarchived: int = 0
@@ -77,6 +79,7 @@ class NodeMetrics:
         described = self._node.description()
         led = sum(1 for vnode in self._node.view.vnodes if vnode.is_leading)
         self._snapshot = Snapshot(led, Counter(self._judge(self._node.view.parameters, described)),
+                                  tally(services_of(described)),
                                   self._snapshot.depths if depths is None else depths,
                                   *next(((row.collected, row.unarchived, row.unarchived_since_ms)
                                          for row in described.collections if row.node == described.node), ()))
@@ -90,6 +93,9 @@ class NodeMetrics:
         yield _gauge("skuld_partitions_led", "Partitions that this node leads.", {(): float(snapshot.led)})
         yield _gauge("skuld_attention", "Concerns about the cluster as this node sees it, by kind.",
                      {(kind,): float(snapshot.concerns.get(kind, 0)) for kind in self._kinds}, "kind")
+        yield _gauge("skuld_partitions", "Partitions as this node sees them, by what they do: all, storing alone,"
+                     " or nothing.", {(service.value,): float(snapshot.services.get(service, 0))
+                                      for service in Service}, "service")
         for name, words, count in (
                 ("collected", "Ended tasks that were deleted, of partitions that this node leads.",
                  snapshot.collected), ("unarchived", "Ended tasks that go once an archive has them, of partitions"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from skuld_py.errors import Refused
 from skuld_py.verbs import documents as d
+from skuld_py.verbs import situations
 from skuld_py.verbs.enqueueing import retry_of
 from skuld_py.verbs.options import (
     ANY_QUEUE,
@@ -296,10 +297,10 @@ async def limits(client: AsyncClient, queue: str | None) -> d.LimitsOfQueues:
 # -- the cluster ---------------------------------------------------------------------------------
 
 status = by_hand(
-    "status", "GET /v1/status", Scope.ADMIN, NOTHING, d.Status,
+    "status", "GET /v1/status", Scope.ADMIN, NOTHING, situations.Status,
     "The cluster as one of its nodes sees it: nodes, partitions, leaders, data on the move.")
-health = by_hand("health", "GET /v1/health", None, NOTHING, d.Health, "Whether the gateway runs.")
-ready = by_hand("ready", "GET /v1/ready", None, NOTHING, d.Ready, "Whether a node answers; 503 if not.")
+health = by_hand("health", "GET /v1/health", None, NOTHING, situations.Health, "Whether the gateway runs.")
+ready = by_hand("ready", "GET /v1/ready", None, NOTHING, situations.Ready, "Whether a node answers; 503 if not.")
 
 VERBS = (pause, resume, paused, purge, queues, put_schedule, schedules, remove_schedule, set_limits, remove_limits,
          limits, status, health, ready)

@@ -30,7 +30,7 @@ TOP = Path(__file__).resolve().parents[2]
 ID = "0" * 32
 TOKEN = str(1 << 32)
 OF_TASKS = [verb.command for verb in table.VERBS if verb.command]
-VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", "drain", "status", "top",
+VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", "drain", "status", "verify", "top",
          "members", "ring", *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker",
          "workflow", "scheduler", "archive", "history", "gateway", "token", "manual", "config", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster force-epoch", "cluster forget",

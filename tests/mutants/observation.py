@@ -11,6 +11,10 @@ JOURNAL = "tests/gateway/test_journal.py::"
 TRACING = "tests/worker/test_tracing.py::"
 LOGS = "tests/cli/test_logs.py::"
 DIGEST = "tests/runtime/test_digest.py::"
+SERVICE = ("tests/model/test_service.py::"
+           "test_a_partition_stores_by_a_majority_of_its_owners_and_grants_by_a_leader_that_may")
+WORST = "tests/model/test_service.py::test_a_cluster_does_what_its_worst_partition_does"
+VERIFY = "tests/cli/test_verify.py::test_a_state_has_a_line_and_an_exit_status"
 
 
 def told(name: str, rule: str, place: str, old: str, new: str, test: str) -> Mutant:
@@ -19,6 +23,18 @@ def told(name: str, rule: str, place: str, old: str, new: str, test: str) -> Mut
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    told("served-by-a-minority", "a partition without a majority is said to store tasks", "service.service_of",
+         "len(row.owners) // 2 + 1", "len(row.owners) // 2", SERVICE),
+    told("served-by-the-dead", "a partition whose leader is down is said to grant claims", "service.service_of",
+         "leader is not None and leader.is_live and", "leader is not None and", SERVICE),
+    told("served-by-a-wrong-clock", "a leader that grants nothing for its clock is said to grant",
+         "service.service_of", " and leader.clock not in DOUBTED", "", SERVICE),
+    told("served-by-the-best", "a cluster is said to do what its best partition does", "service.worst",
+         "max(services.values()", "min(services.values()", WORST),
+    told("verified-by-concerns-alone", "a partition that grants nothing is a warning", "verify.judged",
+         "CRITICAL if service is not Service.FULL else ", "", VERIFY),
+    told("verified-whatever-is-said", "what needs attention is well", "verify.judged",
+         "WARNING if troubles else OK", "OK", VERIFY),
     told("election-without-a-word", "nothing tells that a node leads", "Vnode.note_elected",
          "        self.remark(Kind.ELECTED, why, self.election.epoch)\n", "",
          REMARKS + "test_an_election_names_partition_epoch_and_reason"),
@@ -78,7 +94,7 @@ MUTANTS: tuple[Mutant, ...] = (
          JOURNAL + "test_a_method_of_a_stranger_s_own_making_makes_no_series"),
     told("ready-without-a-node", "a gateway is ready without a node", "gateway.reading.ready",
          '        raise refusal("not_ready", f"no node of the cluster answers: {error.message}") from error\n',
-         "        return documents.Ready(is_ready=not error.code, node=\"\")\n",
+         "        return situations.Ready(is_ready=not error.code, node=\"\")\n",
          JOURNAL + "test_a_gateway_whose_nodes_do_not_answer_is_well_and_not_ready"),
     told("any-traceparent", "a tracer is given whatever a header says", "tracing.is_traceparent",
          "return _FORM.fullmatch(text) is not None", "return bool(text)",

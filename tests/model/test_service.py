@@ -1,0 +1,35 @@
+"""What a partition does for its clients, by who lives, leads, and has the right time."""
+
+from __future__ import annotations
+
+import pytest
+
+from skuld_py.model import messages as m
+from skuld_py.model.service import Service, service_of, services_of, tally, worst
+
+OWNERS = ("a:1", "b:1", "c:1")
+
+
+def nodes(live: str, clock: str = "agreed") -> tuple[m.NodeRow, ...]:
+    return tuple(m.NodeRow(name, name[0] in live, 0, 1, clock) for name in OWNERS)
+
+
+@pytest.mark.parametrize(("live", "leader", "clock", "service"), [
+    ("abc", "a:1", "agreed", "full"), ("ab", "a:1", "agreed", "full"), ("ab", "a:1", "unheard", "full"),
+    ("abc", "", "agreed", "enqueue-only"), ("bc", "a:1", "agreed", "enqueue-only"),
+    ("abc", "d:1", "agreed", "enqueue-only"), ("abc", "a:1", "outside", "enqueue-only"),
+    ("abc", "a:1", "far", "enqueue-only"), ("a", "a:1", "agreed", "unavailable"),
+    ("", "", "agreed", "unavailable")])
+def test_a_partition_stores_by_a_majority_of_its_owners_and_grants_by_a_leader_that_may(
+        live: str, leader: str, clock: str, service: str) -> None:
+    known = {node.name: node for node in nodes(live, clock)}
+    assert service_of(m.PartitionRow(0, 1, leader, OWNERS, OWNERS), known) == service
+
+
+def test_a_cluster_does_what_its_worst_partition_does() -> None:
+    rows = (m.PartitionRow(0, 1, "a:1", OWNERS, OWNERS), m.PartitionRow(1, 1, "", OWNERS, OWNERS))
+    services = services_of(m.Described(1, "a:1", "connected", nodes("abc"), rows))
+
+    assert services == {0: Service.FULL, 1: Service.ENQUEUE_ONLY} and worst(services) is Service.ENQUEUE_ONLY
+    assert worst({}) is Service.UNAVAILABLE
+    assert tally(services) == {Service.FULL: 1, Service.ENQUEUE_ONLY: 1, Service.UNAVAILABLE: 0}
