@@ -87,12 +87,15 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
 
 def _site(stack: ExitStack, place: Any, keep_days: int | None) -> Site | None:
     """Where this process writes; None where Spark does."""
+    from skuld_py.extras import require
+
     if _is_written_here(place):
         from skuld_py.archive.arrow_site import Site
 
         return stack.enter_context(Site.held(place.root))
     if keep_days is not None:
         raise click.UsageError("--keep needs a directory of this machine, and pyarrow (skuld-py[datasource]).")
+    require("spark", who="skuld archive")
     stack.enter_context(place.held())
     return None
 
@@ -115,10 +118,7 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
     from skuld_py.archive.source import one_beside, source_of
     from skuld_py.cli.options import addresses_of
     from skuld_py.cli.showing import now_ms
-    from skuld_py.extras import require
 
-    if site is None:
-        require("spark", who="skuld archive")
     with connected(nodes, timeout_s) as client:
         partitions, cluster = len(client.status().partitions), client.greeting().cluster
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
