@@ -191,7 +191,7 @@ def task_of(row: Mapping[str, Any]) -> Task:
                 row["due_ms"], row["death"], row["seq"],
                 tuple(map(from_text, row["deps"])), made_ms=_made_ms(row),
                 checkpoint=_checkpoint_of(row["checkpoint"]),
-                outputs=unpacked(row["outputs"].encode()) if row["outputs"] else ())
+                outputs=unpacked(row["outputs"].encode()) if row["outputs"] else (), key=row["key"] or "")
 
 
 def _made_ms(row: Mapping[str, Any]) -> int:

@@ -197,6 +197,7 @@ def test_a_row_has_what_was_given_besides_the_payload() -> None:
     row = dict(zip(COLUMNS, row_of_record((task_id, body, b"", ()), "prod", 255, 1), strict=True))
 
     assert (row["key"], row["unique_name"], row["cluster"]) == ("customer-42", "nightly", "prod")
+    assert task_of({**row, "state": "completed"}).key == "customer-42"
     assert (row["function"], row["arguments"]) == ("shop:add", '[[2],{"b":3}]')
     assert row["schema_version"] == SCHEMA_VERSION
     assert (row["enqueued"], row["ended"], row["digest"]) == (5_000, None, "00000000000000ff")
