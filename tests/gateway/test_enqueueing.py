@@ -10,6 +10,7 @@ from typing import Any, cast
 import attrs
 import pytest
 
+from skuld_py.client.enqueueing import StoredIds
 from skuld_py.client.options import Retry
 from skuld_py.errors import Uncertain
 from skuld_py.gateway import enqueueing
@@ -47,9 +48,9 @@ class Cluster:
         return id or self.id_of(options["unique"])
 
     async def enqueue_many(self, queue: str, payloads: Sequence[bytes], *, ids: Sequence[TaskId] | None,
-                           **options: Any) -> list[TaskId]:
+                           **options: Any) -> StoredIds:
         self.stored.append((queue, payloads, ids, options))
-        return [*(ids or map(self.id_of, options["unique"]))]
+        return StoredIds(ids or map(self.id_of, options["unique"]), 2)
 
 
 def call(cluster: Cluster) -> Call:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from skuld_py.client.json_text import is_harmless
-from skuld_py.gateway import application
+from skuld_py.gateway import application, endpoint
 
 HARMFUL = {"payload": "\x9b31m \u202egpj.exe \u200b", "word": "Käse"}
 
 
 @pytest.mark.parametrize("body", [lambda: application._encoded([HARMFUL]),
-                                  lambda: bytes(application._json(HARMFUL).body)],
+                                  lambda: bytes(endpoint.answer_of(HARMFUL).body)],
                          ids=["a line of a stream", "a document"])
 def test_what_others_wrote_arrives_escaped(body: Callable[[], bytes]) -> None:
     found = body()

@@ -83,4 +83,4 @@ def test_what_needs_attention_is_a_warning(lines: pytest.LogCaptureFixture) -> N
 
     assert len(lines.records) == len(Kind)
     assert {record.__dict__["facts"]["event"] for record in lines.records if record.levelname == "WARNING"} == {
-        "doubt", "majority_lost"}
+        "doubt", "loss", "majority_lost", "put_back"}

@@ -292,13 +292,13 @@ ACTS: dict[str, tuple[Any, ...]] = {
 """How often each is drawn, and what it needs."""
 MAKERS: dict[str, Callable[[Draw, int, int], Act]] = {
     "enqueue": _enqueue,
-    "complete": _on_claim(lambda world, claim, word: world.client.complete(claim, word)),
+    "complete": _on_claim(lambda world, claim, word: world.client.complete(claim, word) > 0),
     "fail": _on_claim(_fail),
     "release": _on_claim(lambda world, claim, word: world.client.release(claim)),
     "snooze": _on_claim(lambda world, claim, word: world.client.snooze(claim, FAR_S)),
     "renew": _on_claim(lambda world, claim, word: world.client.renew(claim, lease_s=FAR_S)),
     "update": _update,
-    "complete_many": _on_claims(lambda world, claims, words: world.client.complete_many(claims, words, w=3)),
+    "complete_many": _on_claims(lambda world, claims, words: world.client.complete_many(claims, words, w=3) > 0),
     "fail_many": _on_claims(lambda world, claims, words: world.client.fail_many(claims, words, retry_in_s=0)),
     "renew_many": _on_claims(lambda world, claims, words: world.client.renew_many(claims, lease_s=FAR_S)),
     "enqueue_many": _enqueue_many, "enqueue_again": _enqueue_again, "enqueue_named": _enqueue_named,

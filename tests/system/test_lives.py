@@ -45,8 +45,8 @@ def test_every_act_is_drawn() -> None:
 class Forgetful(MemoryClient):
     """Completes without the result."""
 
-    def complete(self, claim: Claim, result: bytes | str = b"", *, w: int | None = None) -> None:  # type: ignore
-        super().complete(claim)
+    def complete(self, claim: Claim, result: bytes | str = b"", *, w: int | None = None) -> int:  # type: ignore
+        return super().complete(claim)
 
 
 class Hasty(MemoryClient):

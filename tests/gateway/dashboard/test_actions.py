@@ -55,7 +55,7 @@ def test_an_action_says_what_it_will_do_then_does_it_and_is_noted(
     assert done.status == 200 and "7 tasks of reports cancelled" in done.words
     assert "/dashboard/queues" in done.values("a", "href")
     assert depth(visitor, "reports").waiting == 0
-    line, = [each for each in caplog.records if "audit" in each.message]
+    line, = [each for each in caplog.records if "audit" in each.getMessage()]
     assert line.facts | {"request_id": ""} == {  # type: ignore[attr-defined]
         "event": "action", "verb": "purge", "asked": {"queue": "reports"}, "bearer": "anybody",
         "address": "127.0.0.1", "outcome": "done", "request_id": ""}
