@@ -1,6 +1,6 @@
 """What a plain install leaves out, and the command that brings it: the extras of setup.cfg, by what they are for.
 
-``pip install skuld-py`` brings the clients, the command line and the unit tests' cluster in memory, 30 MB. Nodes,
+``pip install skuld-py`` brings the clients, the command line and the unit tests' cluster in memory, 33 MB. Nodes,
 the gateway, Spark and Java are extras, for a web application that enqueues tasks must not carry 500 MB of jars.
 This page alone knows which package comes with which extra, so that a missing one is told in the same words
 everywhere: by whom it is wanted, and what to type.
