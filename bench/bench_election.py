@@ -24,7 +24,7 @@ from rich.table import Table
 
 from skuld_py import Client, SkuldError
 from skuld_py.client.claims import Claim
-from skuld_py.config import DEFAULT_TIMING
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import partition_of
 

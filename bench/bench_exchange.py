@@ -25,7 +25,8 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import Effect, Send

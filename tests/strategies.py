@@ -15,7 +15,7 @@ import attrs
 from hypothesis import strategies as st
 
 from skuld_py.config import LEASE_MS_MAX, PARTITIONS_MAX
-from skuld_py.model import columns, fields
+from skuld_py.model import bounds, columns, fields
 from skuld_py.model import messages as m
 from skuld_py.model.body import (
     DEFAULT_RETRY,
@@ -84,7 +84,7 @@ def make_value(kind: fields.Kind, integer: Integer, count: int | None = None) ->
             return _numbers(integer, PARTITIONS_MAX - 1, count)
         case fields.Eras(count_max):
             return columns.pack_u64([number for _ in range(integer(0, min(ITEMS, count_max)))
-                                     for number in (integer(0, PARTITIONS_MAX - 1), integer(0, fields.U32_MAX))])
+                                     for number in (integer(0, PARTITIONS_MAX - 1), integer(0, bounds.U32_MAX))])
         case fields.Strings(count_max):
             size = integer(0, min(ITEMS, count_max)) if count is None else count
             return columns.pack([_bytes(integer, integer(0, CHARS)) for _ in range(size)])
@@ -137,11 +137,11 @@ def _task_id(integer: Integer, count: int) -> bytes:
 
 
 def _claim_tokens(integer: Integer, count: int) -> bytes:
-    return columns.pack_u64([integer(FIRST_TOKEN, fields.U63_MAX) for _ in range(count)])
+    return columns.pack_u64([integer(FIRST_TOKEN, bounds.U63_MAX) for _ in range(count)])
 
 
 def _proofs(integer: Integer, count: int) -> bytes:
-    return _bytes(integer, fields.PROOF_BYTES * count * integer(0, 1))
+    return _bytes(integer, bounds.PROOF_BYTES * count * integer(0, 1))
 
 
 def _some_or_none(integer: Integer, count: int) -> columns.Column:
@@ -150,15 +150,15 @@ def _some_or_none(integer: Integer, count: int) -> columns.Column:
 
 
 def _grant(integer: Integer, count: int) -> m.Grant:
-    epoch, start_ms = integer(1, fields.U32_MAX >> 1), integer(0, fields.MOMENT_MS_MAX - LEASE_MS_MAX)
-    return m.Grant(integer(0, fields.U63_MAX), integer(0, PARTITIONS_MAX - 1), epoch,
-                   token_of(epoch, integer(1, fields.U32_MAX - ITEMS)), start_ms,
+    epoch, start_ms = integer(1, bounds.U32_MAX >> 1), integer(0, bounds.MOMENT_MS_MAX - LEASE_MS_MAX)
+    return m.Grant(integer(0, bounds.U63_MAX), integer(0, PARTITIONS_MAX - 1), epoch,
+                   token_of(epoch, integer(1, bounds.U32_MAX - ITEMS)), start_ms,
                    start_ms + integer(0, LEASE_MS_MAX), _name(integer, True), _name(integer, False),
                    _bytes(integer, 20 * count), _bytes(integer, 4 * count))
 
 
 def _claims(integer: Integer, count: int) -> m.ClaimBatch:
-    return m.ClaimBatch(_bytes(integer, 20 * count), integer(0, fields.U63_MAX), integer(0, fields.U63_MAX),
+    return m.ClaimBatch(_bytes(integer, 20 * count), integer(0, bounds.U63_MAX), integer(0, bounds.U63_MAX),
                         columns.pack(_bodies(integer, count)), _proofs(integer, count))
 
 
@@ -170,7 +170,7 @@ def _history(integer: Integer) -> bytes:
     """None, or that of a task that was claimed once."""
     if not integer(0, 2):
         return b""
-    claim = encode_claim(integer(FIRST_TOKEN, fields.U63_MAX), integer(0, 9), integer(0, 9),
+    claim = encode_claim(integer(FIRST_TOKEN, bounds.U63_MAX), integer(0, 9), integer(0, 9),
                          _name(integer, True).encode())
     return bytes(HISTORY_HEAD.size) + claim
 
@@ -180,7 +180,7 @@ def _place(integer: Integer) -> bytes:
 
 
 def _leader_row(integer: Integer, count: int) -> m.LeaderRow:
-    epoch = integer(1, fields.U32_MAX)
+    epoch = integer(1, bounds.U32_MAX)
     return m.LeaderRow(integer(0, PARTITIONS_MAX - 1), epoch, integer(1, epoch), _cohort(integer, count))
 
 
@@ -195,16 +195,16 @@ WHOLE: dict[type, Callable[[Integer, int], Any]] = {
 
 SPECIAL: dict[tuple[type, str], Callable[[Integer, int], Any]] = {
     (m.Append, "id"): _task_id,
-    (m.Append, "token"): lambda integer, _: integer(FIRST_TOKEN, fields.U63_MAX),
+    (m.Append, "token"): lambda integer, _: integer(FIRST_TOKEN, bounds.U63_MAX),
     (m.Append, "seq"): lambda integer, _: integer(0, LOG_SEQS - ITEMS),
     **{(of, "proofs"): _proofs for of in (m.Complete, m.Conclude, m.Renew)},
     (m.Append, "proofs"): lambda integer, _: _proofs(integer, 1),
     (m.Complete, "results"): _some_or_none,
     (m.Complete, "tokens"): _claim_tokens,
-    (m.RequestVote, "epoch"): lambda integer, _: integer(1 << 16, fields.U32_MAX),
+    (m.RequestVote, "epoch"): lambda integer, _: integer(1 << 16, bounds.U32_MAX),
     (m.RequestVote, "base"): lambda integer, _: integer(0, (1 << 16) - 1),
     (m.RequestVote, "cohort"): _cohort,
-    (m.Sync, "epoch"): lambda integer, _: integer(1 << 16, fields.U32_MAX),
+    (m.Sync, "epoch"): lambda integer, _: integer(1 << 16, bounds.U32_MAX),
     (m.Sync, "base"): lambda integer, _: integer(0, (1 << 16) - 1),
     (m.Sync, "cohort"): _cohort,
     (m.CohortRow, "cohort"): _cohort,
@@ -232,7 +232,7 @@ SPECIAL: dict[tuple[type, str], Callable[[Integer, int], Any]] = {
     (m.Offered, "seqs"): lambda integer, count: columns.pack_u64([integer(0, LOG_SEQS) for _ in range(count)]),
     (m.Offered, "entries"): lambda integer, count: columns.pack([_bytes(integer, CHARS) for _ in range(count)]),
     (m.TaskRow, "tokens"): lambda integer, count: columns.pack_u64(
-        [integer(FIRST_TOKEN, fields.U63_MAX) if integer(0, 3) else SUB for _ in range(count)]),
+        [integer(FIRST_TOKEN, bounds.U63_MAX) if integer(0, 3) else SUB for _ in range(count)]),
     (m.TaskRow, "seqs"): lambda integer, count: columns.pack_u64(
         [integer(0, PARTITIONS_MAX - 1) for _ in range(count)]
     ),

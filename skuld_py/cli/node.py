@@ -95,7 +95,8 @@ def node(ctx: click.Context, /, cluster: str, hosts: str, host: str, advertise: 
     import attrs
 
     from skuld_py.cli.showing import print_event
-    from skuld_py.config import DEFAULT_TIMING, Retention, Scaling, check_timing
+    from skuld_py.config.scaling import Scaling
+    from skuld_py.config.timing import DEFAULT_TIMING, Retention, check_timing
     from skuld_py.exposition import exposed
     from skuld_py.model.names import WIDE_NAME, check_name
     from skuld_py.runtime.server import Place, serve

@@ -23,7 +23,7 @@ from skuld_py.model import columns
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
 from skuld_py.model.archive_root import ARCHIVE, ROOT_CHARACTERS_MAX, ArchiveRoot, decode_root, is_root
-from skuld_py.model.fields import U63_MAX
+from skuld_py.model.bounds import U63_MAX
 from skuld_py.model.history import decode_history
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS
 from skuld_py.model.task import ClaimView, Task

@@ -18,18 +18,20 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Hashable, Iterator, Sequence
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import attrs
 
 from skuld_py.errors import Refused, SkuldError, Uncertain
-from skuld_py.model.messages.message import Message
+
+if TYPE_CHECKING:
+    from skuld_py.model.messages import Message
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-M = TypeVar("M", bound=Message)
-A = TypeVar("A", bound=Message)
+M = TypeVar("M", bound="Message")
+A = TypeVar("A", bound="Message")
 
 
 @attrs.frozen

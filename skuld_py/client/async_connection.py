@@ -33,7 +33,6 @@ from skuld_py.client.lines import EVENTS, POLLIN, POLLOUT, Lines
 from skuld_py.client.pursuit import (
     CLOSED,
     OTHER_LOOP,
-    READING,
     Doubted,
     Heard,
     Listen,
@@ -186,7 +185,7 @@ class AsyncConnection:
         request: int = message.request  # type: ignore[attr-defined]
         frames = encoded(self._nodes, cluster, message)
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
-                         is_reading=type(message) in READING, doubted=doubted,
+                         is_reading=message.is_reading, doubted=doubted,
                          first=self._nodes.first_for(message))
         try:
             step = next(pursuit)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.client.asking import Work, ask, verb
+from skuld_py.config import REPORT_LEASE_MS_MAX
 from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.messages.workers import REPORT_LEASE_MS_MAX
 from skuld_py.model.seats import Seat
 
 LEASE_S_MAX = REPORT_LEASE_MS_MAX / 1000

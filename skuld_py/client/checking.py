@@ -17,8 +17,8 @@ from skuld_py.errors import Refused
 from skuld_py.model import columns, names, proofs
 from skuld_py.model import ids as task_ids
 from skuld_py.model.body import PRIORITY_MAX, PRIORITY_MIN, Header
+from skuld_py.model.bounds import PROOF_BYTES, U32_MAX, U63_MAX
 from skuld_py.model.checkpoint import BYTES_MAX
-from skuld_py.model.fields import PROOF_BYTES, U32_MAX, U63_MAX
 from skuld_py.model.ids import DuplicateId, TaskId
 from skuld_py.model.outcomes import FIRST_TOKEN
 

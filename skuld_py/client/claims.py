@@ -14,10 +14,10 @@ import attrs
 
 from skuld_py.client.steady import steady_s
 from skuld_py.model import columns, ids
+from skuld_py.model import messages as m
 from skuld_py.model.body import Header, header_of
-from skuld_py.model.fields import PROOF_BYTES
+from skuld_py.model.bounds import PROOF_BYTES
 from skuld_py.model.ids import TaskId
-from skuld_py.model.messages.message import ClaimBatch
 from skuld_py.model.prelude import Prelude
 
 LEASE_S = 60.0
@@ -99,7 +99,7 @@ class Claim:
         return self.deadline - self.clock()
 
 
-def claims_of(batch: ClaimBatch, deadline: float, clock: Callable[[], float] = steady_s,
+def claims_of(batch: m.ClaimBatch, deadline: float, clock: Callable[[], float] = steady_s,
               lease_s: float = LEASE_S) -> list[Claim]:
     """The claims of a batch as granted. Tasks of one header mostly come in a row, and are made together."""
     claims: list[Claim] = []

@@ -12,7 +12,9 @@ complete their token. A claim is not: after ``Uncertain``, or an interrupt, a le
 The next call gives it back when its answer comes; without a next call it lapses.
 
 A client may be made before a fork, and used on both sides: the child has connections and ids of its own
-(``forks``). The verbs themselves are in ``verbs``, shared with the client that is awaited (``async_client``).
+(``forks``). What only an open connection needs (ZeroMQ, keys, the codec) is imported with the first one, so that
+a web application's import of this class costs little. The verbs themselves are in ``verbs``, shared with the
+client that is awaited (``async_client``).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
@@ -31,16 +33,17 @@ from skuld_py.client import forks
 from skuld_py.client.asking import Answered, Ask, Blocking, Joint, Step
 from skuld_py.client.claims import LEASE_S, Claim, ClaimKey, ClaimName
 from skuld_py.client.coalescing import GRACE_S, out_of_time, own
-from skuld_py.client.connection import Connection, Undo
-from skuld_py.client.dial import key_of
 from skuld_py.client.parties import Caller, Parties, Party
 from skuld_py.client.pursuit import CLOSED
 from skuld_py.client.reading import Depth
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
 from skuld_py.errors import Refused, SkuldError
-from skuld_py.keys.files import ClientKey
 from skuld_py.model import messages as m
-from skuld_py.model.messages.message import Message
+
+if TYPE_CHECKING:
+    from skuld_py.client.connection import Undo
+    from skuld_py.keys.files import ClientKey
+    from skuld_py.model.messages import Message
 
 __all__ = ["LEASE_S", "TIMEOUT_S", "Claim", "ClaimKey", "ClaimName", "Client", "Depth"]
 
@@ -56,11 +59,15 @@ class Client(Verbs, Blocking):
         super().__init__(holder)
         self._timeout_s = timeout_s
         self._addresses = addresses_of(nodes)
+        from skuld_py.client.dial import key_of
+
         self._key = key_of(key, self._addresses)
         self._begin()
         forks.renew(self)
 
     def _begin(self) -> None:
+        from skuld_py.client.connection import Connection
+
         self._connection = Connection(self._addresses, key=self._key)
         self._lanes_lock = threading.RLock()
         self._lanes: dict[tuple[Hashable, ...], Parties] = {}

@@ -21,12 +21,11 @@ from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED
-from skuld_py.model.messages import Revival
 
 BY_POLICY = -1
-NOT_REVIVED = {Revival.NOT_DEAD: "not_dead", Revival.CANCELLED: "cancelled", Revival.NO_TASK: "no_such_task",
-               Revival.TOO_OLD: "too_old", Revival.EXPIRED: "expired"}
-"""Codes of what cannot be retried."""
+NOT_REVIVED = {"NOT_DEAD": "not_dead", "CANCELLED": "cancelled", "NO_TASK": "no_such_task", "TOO_OLD": "too_old",
+               "EXPIRED": "expired"}
+"""Codes of what cannot be retried, by the names of ``Revival``."""
 UNANSWERED = "no leader's answer came in time, or only when it may have been too late to tell; try again"
 
 
@@ -93,16 +92,16 @@ class Concluding:
         are kept, or were claimed 8,000 times (``too_old``), or would expire again at once (``expired``: enqueue
         another one); the others are retried.
         """
-        refused: dict[Revival, list[bytes]] = {}
+        refused: dict[m.Revival, list[bytes]] = {}
         for done, part in enumerate(_ids_in_parts(ids)):
             for task_id, outcome in zip(part, (yield from as_part(done, self._revive(part))), strict=True):
-                if outcome != Revival.REVIVED:
-                    refused.setdefault(Revival(outcome), []).append(task_id)
-        if Revival.UNKNOWN in refused:
+                if outcome != m.Revival.REVIVED:
+                    refused.setdefault(m.Revival(outcome), []).append(task_id)
+        if m.Revival.UNKNOWN in refused:
             raise self._unanswered()
         for outcome, which in refused.items():
             listed = ", ".join(map(task_ids.to_text, which[:5]))
-            code = NOT_REVIVED[outcome]
+            code = NOT_REVIVED[outcome.name]
             raise Refused(code, f"ids: {len(which)} cannot be retried ({code}): {listed}")
 
     def _revive(self, ids: Sequence[bytes]) -> Work[bytes]:
@@ -120,7 +119,7 @@ def _no_refusal(answer: m.Message) -> m.Message:
     if not isinstance(answer, m.Revived):
         return answer
     return attrs.evolve(answer, outcomes=bytes(
-        outcome if outcome == Revival.REVIVED else Revival.UNKNOWN for outcome in answer.outcomes))
+        outcome if outcome == m.Revival.REVIVED else m.Revival.UNKNOWN for outcome in answer.outcomes))
 
 
 def _conclude(kind: int, delay_ms: int, items: Sequence[tuple[ClaimKey, bytes]],

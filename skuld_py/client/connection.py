@@ -43,7 +43,6 @@ from skuld_py.client.frames import decoded, encoded, is_farewell
 from skuld_py.client.lines import EVENTS, POLLIN, POLLOUT, Lines, skip_rest
 from skuld_py.client.pursuit import (
     CLOSED,
-    READING,
     Doubted,
     Heard,
     Listen,
@@ -211,7 +210,7 @@ class Connection:
         request: int = message.request  # type: ignore[attr-defined]
         frames = encoded(self._nodes, cluster, message)
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
-                         is_reading=type(message) in READING, doubted=doubted,
+                         is_reading=message.is_reading, doubted=doubted,
                          first=self._nodes.first_for(message))
         call = Call(request)
         try:

@@ -28,7 +28,6 @@ from skuld_py.client.waiting import seconds
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text
-from skuld_py.model.messages.workflows import IDS_MAX
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
 from skuld_py.workflow.definition.names import FEED, ID, PLAN, queue_of, step_of
@@ -167,8 +166,8 @@ class Flowing:
         if not wanted:
             return
         known: dict[str, WorkflowStatus] = {}
-        for start in range(0, len(wanted), IDS_MAX):
-            found_here = yield from self._surveyed(wanted[start : start + IDS_MAX])
+        for start in range(0, len(wanted), m.WORKFLOWS_ASKED_MAX):
+            found_here = yield from self._surveyed(wanted[start : start + m.WORKFLOWS_ASKED_MAX])
             known |= {each.id: each for each in found_here}
         plans = yield from self._get([each.plan for each in known.values()])
         texts = {to_text(task.id): task.payload for task in plans}

@@ -20,8 +20,8 @@ from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
 from skuld_py.model import columns, names
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
+from skuld_py.model.bounds import PROOF_BYTES
 from skuld_py.model.columns import Column
-from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.history import RELEASED
 from skuld_py.model.leases import holder_deadline
 

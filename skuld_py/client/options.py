@@ -34,9 +34,9 @@ from skuld_py.client.checking import scaled
 from skuld_py.errors import Refused
 from skuld_py.model import body as bodies
 from skuld_py.model import columns
+from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.ids import TaskId
-from skuld_py.model.messages.message import TaskBatch
 
 ErrorClass = type[BaseException]
 ErrorClasses = tuple[ErrorClass, ...]
@@ -135,11 +135,11 @@ def _pairs(headers: object) -> bodies.Headers:
 # -- batches ----------------------------------------------------------------------------------------
 
 
-def batches_of(heads: Sequence[bytes], ids: Sequence[TaskId], rests: Sequence[bytes]) -> tuple[TaskBatch, ...]:
+def batches_of(heads: Sequence[bytes], ids: Sequence[TaskId], rests: Sequence[bytes]) -> tuple[m.TaskBatch, ...]:
     """A request's tasks, a batch for each header; one, as usual, at no cost for each task."""
     if heads.count(heads[0]) == len(heads):
-        return (TaskBatch(heads[0], b"".join(ids), columns.pack(rests)),)
-    return tuple(TaskBatch(head, b"".join([ids[index] for index in group]),
+        return (m.TaskBatch(heads[0], b"".join(ids), columns.pack(rests)),)
+    return tuple(m.TaskBatch(head, b"".join([ids[index] for index in group]),
                            columns.pack([rests[index] for index in group]))
                  for head, group in _groups(heads).items())
 

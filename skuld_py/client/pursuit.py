@@ -29,25 +29,8 @@ import attrs
 
 from skuld_py.config import GREETING_PROTOCOL, protocol_of
 from skuld_py.errors import Refused, Uncertain
+from skuld_py.model import messages as m
 from skuld_py.model.ids import ID_BYTES
-from skuld_py.model.messages import (
-    Await,
-    Claimed,
-    Count,
-    Describe,
-    Failed,
-    Follow,
-    Get,
-    GetSettings,
-    Greet,
-    List,
-    Message,
-    Muster,
-    ReadLog,
-    Report,
-    Reported,
-    Survey,
-)
 
 ATTEMPT_S = 1.5
 """A silent node is given up for another one after this, the next after twice as long, within the call's time."""
@@ -60,9 +43,6 @@ FIRST_CONNECT_S, CONNECT_S = 0.005, 0.05
 two, and at most. After a refusal the nodes are left alone for the longer time, and twice as long after each."""
 PAUSE_S, BUSY_S = 0.2, 1.6
 """The longest pause after a refusal; and after one that tells of too much work."""
-READING = frozenset((Await, Count, Describe, Follow, Get, GetSettings, Greet, List, Muster,
-                     ReadLog, Survey))
-"""Requests that change nothing."""
 LAST_S = 0.25
 """A request that was refused is not sent again with less time than this for its answer: a definite refusal is
 worth more than doubt."""
@@ -113,13 +93,13 @@ class Heard:
 
     now: float
     node: str = ""
-    answer: Message | None = None
+    answer: m.Message | None = None
     is_closed: bool = False
     is_cut: bool = False
 
 
-Pursuit = Generator[Step, Heard, Message]
-Doubted = Callable[[Message], Message]
+Pursuit = Generator[Step, Heard, "m.Message"]
+Doubted = Callable[["m.Message"], "m.Message"]
 """What can be believed of an answer when an earlier attempt may have been carried out."""
 
 
@@ -164,14 +144,14 @@ class Nodes:
         self._seen_at = {name: seen for name, seen in [*self._seen_at.items()] if now - seen < FORGET_S}
         self.names = [*dict.fromkeys([*(name for name in self.names if name in self._given), *self._seen_at])]
 
-    def note_answered(self, name: str, answer: Message) -> None:
+    def note_answered(self, name: str, answer: m.Message) -> None:
         """A node gave an answer; which node it was matters for later requests about claims, and for reports."""
-        if isinstance(answer, Claimed):
+        if isinstance(answer, m.Claimed):
             self._note_granted(name, answer)
-        elif isinstance(answer, Reported):
+        elif isinstance(answer, m.Reported):
             self._reported_to = name
 
-    def _note_granted(self, name: str, granted: Claimed) -> None:
+    def _note_granted(self, name: str, granted: m.Claimed) -> None:
         """A node granted these. It remembers the proofs of a whole answer, which any other has to compute."""
         for batch in granted.batches[:1]:
             with self._lock:
@@ -179,10 +159,10 @@ class Nodes:
                 if len(self._granted) > GRANTED_MAX:
                     self._granted.popitem(last=False)
 
-    def first_for(self, message: Message) -> str:
+    def first_for(self, message: m.Message) -> str:
         """Which node to ask first: that which granted the first of the claims that this names, or which took the
         report before; nothing where any will do."""
-        if type(message) is Report:
+        if type(message) is m.Report:
             return self._reported_to
         named: bytes = getattr(message, "ids", b"") if getattr(message, "proofs", b"") else b""
         return self._granted.get(named[:ID_BYTES], "")
@@ -248,7 +228,7 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
         answer, now = heard.answer, heard.now
         if heard.is_closed and answer is None:
             raise _closed(is_in_doubt=True)
-        if answer is not None and not isinstance(answer, Failed):
+        if answer is not None and not isinstance(answer, m.Failed):
             nodes.note_answered(node, answer)
             return doubted(answer) if is_in_doubt and doubted is not None else answer
         if answer is None:
@@ -288,7 +268,7 @@ def _closed(is_in_doubt: bool) -> Refused | Uncertain:
     return Refused("closed", CLOSED)
 
 
-def _judge(answer: Failed, is_idempotent: bool, is_in_doubt: bool) -> Refused | Uncertain:
+def _judge(answer: m.Failed, is_idempotent: bool, is_in_doubt: bool) -> Refused | Uncertain:
     """Raise what is final; return what may be tried again. No refusal undoes what an earlier attempt may have
     done."""
     if not answer.is_definite:

@@ -24,7 +24,6 @@ from skuld_py.errors import Refused
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
 from skuld_py.model import names
-from skuld_py.model.messages import Revival
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
 
@@ -141,6 +140,6 @@ class Selecting(Concluding, Reading):
 
     def _revived(self, ids: Sequence[bytes]) -> Work[int]:
         outcomes = yield from self._revive(ids)
-        if Revival.UNKNOWN in outcomes:
+        if m.Revival.UNKNOWN in outcomes:
             raise self._unanswered()
-        return outcomes.count(Revival.REVIVED)
+        return outcomes.count(m.Revival.REVIVED)

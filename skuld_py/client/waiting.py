@@ -23,7 +23,6 @@ from skuld_py.model.state import State
 from skuld_py.model.task import LogEntry
 
 SLICE_S = 10.0
-NONE_YET = (m.NOT_ENDED, b"", b"")
 
 
 @attrs.frozen
@@ -85,7 +84,7 @@ class Waiting:
     def _ends(self, ids: Sequence[bytes | str], wait_s: float) -> Work[list[End]]:
         wanted = [checking.as_id(task_id) for task_id in ids]
         until = self._clock() + seconds("wait_s", wait_s)
-        known = dict.fromkeys(wanted, NONE_YET)
+        known = dict.fromkeys(wanted, (m.NOT_ENDED, b"", b""))
         for start in range(0, len(wanted), m.ENDS_MAX):
             part = list(dict.fromkeys(wanted[start : start + m.ENDS_MAX]))
             while part:

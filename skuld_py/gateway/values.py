@@ -32,7 +32,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from skuld_py.calls.payloads import NAME_CHARS_MAX
 from skuld_py.model import ids, proofs
-from skuld_py.model.fields import U63_MAX
+from skuld_py.model.bounds import U63_MAX
 from skuld_py.model.ids import TaskId
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.prelude import NAME_BYTES_MAX

@@ -17,8 +17,8 @@ import attrs
 
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
+from skuld_py.model.bounds import U63_MAX
 from skuld_py.model.cuts import WHOLE, Cuts
-from skuld_py.model.fields import U63_MAX
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.state import State
 

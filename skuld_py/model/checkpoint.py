@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.fields import MOMENT_MS_MAX, U63_MAX
+from skuld_py.model.bounds import MOMENT_MS_MAX, U63_MAX
 from skuld_py.model.history import TOKEN_COUNTER_BITS
 
 SLOT = (0, 0)

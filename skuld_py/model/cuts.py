@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from skuld_py.config import DEFAULT_LIMITS
-from skuld_py.model.messages.client import ENTRIES_MAX, TaskRow
+from skuld_py.model import messages as m
 from skuld_py.model.outcomes import FIRST_TOKEN, LOG_SEQS, Entries
 
 Cuts = Mapping[int, int]
@@ -21,7 +21,7 @@ Cuts = Mapping[int, int]
 WHOLE: Cuts = {}
 
 
-def is_long(row: TaskRow) -> bool:
+def is_long(row: m.TaskRow) -> bool:
     """Whether a row holds more of a log than one read shows."""
     return len(row.entries) > DEFAULT_LIMITS.log_entries or len(row.entries.data) > DEFAULT_LIMITS.log_bytes
 
@@ -40,7 +40,7 @@ def cut(entries: Entries, cuts: Cuts) -> tuple[dict[tuple[int, int], bytes], dic
     """The end of the joined log, within the limits, and how many entries are left out. Results and errors stay."""
     kept = {key: data for key, data in entries.items() if key[0] < FIRST_TOKEN or key[1] >= LOG_SEQS}
     left = dict(cuts)
-    room, count = DEFAULT_LIMITS.log_bytes, ENTRIES_MAX - len(kept)
+    room, count = DEFAULT_LIMITS.log_bytes, m.ENTRIES_MAX - len(kept)
     for token, seq in sorted(entries.keys() - kept.keys(), reverse=True):
         if seq < left.get(token, 0):
             continue

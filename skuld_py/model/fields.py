@@ -12,12 +12,7 @@ from typing import Any
 import attrs
 
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PARTITIONS_MAX
-
-U32_MAX = (1 << 32) - 1
-U63_MAX = (1 << 63) - 1
-PROOF_BYTES = 8
-MOMENT_MS_MAX = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
+from skuld_py.model.bounds import MOMENT_MS_MAX, PROOF_BYTES, U32_MAX, U63_MAX
 
 
 @attrs.frozen

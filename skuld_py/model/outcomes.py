@@ -24,10 +24,10 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from skuld_py.model import columns
+from skuld_py.model import messages as m
+from skuld_py.model.bounds import U32_MAX
 from skuld_py.model.checkpoint import SLOT, newer
-from skuld_py.model.fields import U32_MAX
 from skuld_py.model.history import TOKEN_COUNTER_BITS, decode_history
-from skuld_py.model.messages.client import TaskRow
 
 RESULT_SEQ, ERROR_SEQ = U32_MAX, U32_MAX - 1
 LOG_SEQS = U32_MAX + 1 - 256
@@ -40,7 +40,7 @@ Entries = Mapping[tuple[int, int], bytes]
 """By token and seq."""
 
 
-def entries_of(row: TaskRow) -> dict[tuple[int, int], bytes]:
+def entries_of(row: m.TaskRow) -> dict[tuple[int, int], bytes]:
     """A row's entries."""
     keys = zip(columns.unpack_u64(row.tokens), columns.unpack_u64(row.seqs), strict=True)
     return dict(zip(keys, row.entries.unpack("entries"), strict=True))
@@ -54,7 +54,7 @@ def result_of(completion: tuple[int, int] | None, entries: Entries) -> bytes | N
     return entries[own if own in entries else max(others)] if others else None
 
 
-def with_entries(row: TaskRow, entries: Entries) -> TaskRow:
+def with_entries(row: m.TaskRow, entries: Entries) -> m.TaskRow:
     """The row with these entries, in the order of their numbers."""
     keys = sorted(entries)
     return attrs.evolve(row, tokens=columns.pack_u64([token for token, _ in keys]),
@@ -74,7 +74,7 @@ def join_entries(mine: Entries, theirs: Entries) -> dict[tuple[int, int], bytes]
     return joined
 
 
-def facts_of(row: TaskRow, left_out: Iterable[int] = ()) -> int:
+def facts_of(row: m.TaskRow, left_out: Iterable[int] = ()) -> int:
     """How much a row knows: of two rows of a task, the one that covers the other has no fewer facts. ``left_out``:
     how many entries of each claim it does not show (``model.cuts``)."""
     return decode_history(row.history or None).facts + len(row.entries) + sum(left_out)

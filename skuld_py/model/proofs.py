@@ -28,7 +28,7 @@ import attrs
 
 from skuld_py.config import LEASE_MS_MAX, FormerKey, Parameters
 from skuld_py.errors import Refused
-from skuld_py.model.fields import PROOF_BYTES
+from skuld_py.model.bounds import PROOF_BYTES
 
 _HASH_BYTES = blake2b().digest_size
 NO_PROOF = bytes(PROOF_BYTES)

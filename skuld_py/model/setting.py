@@ -16,11 +16,11 @@ from collections.abc import Callable
 from xxhash import xxh3_64_intdigest
 
 from skuld_py.errors import Refused
+from skuld_py.model import messages as m
 from skuld_py.model import names
 from skuld_py.model.archive_root import ARCHIVE, is_root
-from skuld_py.model.fields import U63_MAX
+from skuld_py.model.bounds import U63_MAX
 from skuld_py.model.limiting import are_limits
-from skuld_py.model.messages.settings import SETTING_BYTES_MAX, SettingRow
 from skuld_py.model.schedule import SCHEDULE, is_schedule
 
 SETTING_PREFIX, SETTINGS_END = b"setting ", b"setting!"
@@ -47,28 +47,28 @@ def setting_key(kind: str, name: str) -> bytes:
     return SETTING_PREFIX + kind.encode() + b"/" + name.encode()
 
 
-def rank_of(row: SettingRow) -> Rank:
+def rank_of(row: m.SettingRow) -> Rank:
     """The rank of a row among those of its register: the greatest stands."""
     return row.version, row.writer, row.value
 
 
-def encode_setting(row: SettingRow) -> bytes:
+def encode_setting(row: m.SettingRow) -> bytes:
     """The record of a register; equal rows are equal bytes."""
     writer = row.writer.encode()
     return _HEAD.pack(row.version, len(writer)) + writer + row.value
 
 
-def decode_setting(key: bytes, record: bytes) -> SettingRow:
+def decode_setting(key: bytes, record: bytes) -> m.SettingRow:
     """The row of a stored register; raises ``ValueError`` when it is none."""
     kind, _, name = key.removeprefix(SETTING_PREFIX).decode().partition("/")
     if len(record) < _HEAD.size:
         raise ValueError("too short")
     version, size = _HEAD.unpack_from(record)
     at = _HEAD.size + size
-    row = SettingRow(kind, name, version, record[_HEAD.size : at].decode(), record[at:])
+    row = m.SettingRow(kind, name, version, record[_HEAD.size : at].decode(), record[at:])
     are_names = (names.NAME.fullmatch(kind) and names.NAME.fullmatch(name)
                  and names.WIDE_NAME.fullmatch(row.writer))
-    if not (are_names and 1 <= version <= U63_MAX and at <= len(record) <= at + SETTING_BYTES_MAX):
+    if not (are_names and 1 <= version <= U63_MAX and at <= len(record) <= at + m.SETTING_BYTES_MAX):
         raise ValueError("no message could carry it")
     return row
 

@@ -16,7 +16,8 @@ from itertools import count
 from skuld_py.cluster.log.commands import Command
 from skuld_py.cluster.member.playback import Playback
 from skuld_py.cluster.placement import place
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing, protocol_of
+from skuld_py.config import DEFAULT_LIMITS, Limits, Parameters, protocol_of
+from skuld_py.config.timing import DEFAULT_TIMING, Retention, Timing
 from skuld_py.errors import Malformed
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member

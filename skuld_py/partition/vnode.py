@@ -17,7 +17,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from itertools import chain, repeat
 
-from skuld_py.config import Limits, Parameters, Timing
+from skuld_py.config import Limits, Parameters
+from skuld_py.config.timing import Timing
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m

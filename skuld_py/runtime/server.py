@@ -40,18 +40,9 @@ from skuld_py.cluster.log.lives import Lives
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.cluster.scale.derivation import scheme_of
-from skuld_py.config import (
-    DEFAULT_LIMITS,
-    DEFAULT_TIMING,
-    PLAIN,
-    PROTOCOL_VERSION,
-    Parameters,
-    Retention,
-    Scaling,
-    Timing,
-    check_timing,
-    protocol_of,
-)
+from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, Parameters, protocol_of
+from skuld_py.config.scaling import PLAIN, Scaling
+from skuld_py.config.timing import DEFAULT_TIMING, Retention, Timing, check_timing
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.keys.files import ClusterKey
 from skuld_py.model.coordination import CoordinationEvent

@@ -12,7 +12,7 @@ from random import Random
 import attrs
 
 from skuld_py.cluster.member.settings import LogSettings
-from skuld_py.config import PLAIN, Scaling
+from skuld_py.config.scaling import PLAIN, Scaling
 
 QUICK = Scaling(gather_ms=5, knock_ms=400, knock_again_ms=60, knock_pause_ms=100, found_ms=300, part_ms=200,
                 snapshot_ms=500, fanout=3, rounds=4, silence_ms=2_000, gap_ms=150, digest_every=8)

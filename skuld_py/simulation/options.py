@@ -21,7 +21,8 @@ from random import Random
 
 import attrs
 
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Parameters, Retention, Timing
+from skuld_py.config import DEFAULT_LIMITS, Limits, Parameters
+from skuld_py.config.timing import DEFAULT_TIMING, Retention, Timing
 from skuld_py.simulation.faults import (
     AHEAD,
     AHEAD_MS,

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import attrs
 
-from skuld_py.config import DEFAULT_LIMITS, PLAIN
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.config.scaling import PLAIN
 from skuld_py.simulation.faults import AHEAD, APART
 from skuld_py.simulation.options import TWINS, Options, Workload
 from skuld_py.simulation.world.scheduler import stream

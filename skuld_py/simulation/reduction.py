@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from skuld_py.config import PLAIN
+from skuld_py.config.scaling import PLAIN
 from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.world.network import Weather

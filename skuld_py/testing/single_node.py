@@ -17,7 +17,8 @@ from skuld_py.almanac import next_tick
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.play import play
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.config import Parameters, Timing
+from skuld_py.config import Parameters
+from skuld_py.config.timing import Timing
 from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.events import (
     Answer,

@@ -22,7 +22,7 @@ import attrs
 from skuld_py.client.entries import ENGINE_DIED, decode_entry
 from skuld_py.client.json_text import harmless_text as harmless
 from skuld_py.client.json_text import json_text
-from skuld_py.model.fields import MOMENT_MS_MAX
+from skuld_py.model.bounds import MOMENT_MS_MAX
 from skuld_py.verbs.contents import shown
 from skuld_py.verbs.words import many, moment
 

@@ -26,7 +26,8 @@ import msgpack
 
 from skuld_py.config import DEFAULT_LIMITS, PROTOCOL_VERSION, PROTOCOLS, Limits
 from skuld_py.errors import Malformed, Refused
-from skuld_py.model.fields import U63_MAX, Name
+from skuld_py.model.bounds import U63_MAX
+from skuld_py.model.fields import Name
 from skuld_py.model.messages import OPERATIONS, ROLE_CLIENT, ROLE_NODE, Message, message_of
 from skuld_py.wire.schema import Record, Write, check_name, dump_of, record_of, unsupported
 from skuld_py.wire.stream import ITEMS_MAX, Fault, Reader, Writer

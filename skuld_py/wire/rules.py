@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from skuld_py.config import LEASE_MS_MAX
 from skuld_py.model.body import Header
+from skuld_py.model.bounds import PROOF_BYTES, U32_MAX
 from skuld_py.model.checkpoint import BYTES_MAX, SLOT, Checkpoint
 from skuld_py.model.columns import Column, pack, unpack_u64
-from skuld_py.model.fields import PROOF_BYTES, U32_MAX
 from skuld_py.model.history import check_history, epoch_of
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.names import NAME

@@ -18,10 +18,9 @@ from typing import Any
 import attrs
 
 from skuld_py.errors import Refused
+from skuld_py.model.bounds import U32_MAX, U63_MAX
 from skuld_py.model.columns import Column, unpack_u64
 from skuld_py.model.fields import (
-    U32_MAX,
-    U63_MAX,
     Blob,
     Eras,
     Kind,

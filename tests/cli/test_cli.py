@@ -22,7 +22,8 @@ from skuld_py import __version__
 from skuld_py.cli.failures import LASTING, SERVICES
 from skuld_py.cli.main import main
 from skuld_py.cli.verbed import inner_of
-from skuld_py.config import PLAIN, Retention, Scaling
+from skuld_py.config.scaling import PLAIN, Scaling
+from skuld_py.config.timing import Retention
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.verbs import table
 

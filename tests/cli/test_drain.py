@@ -17,7 +17,7 @@ from skuld_py.errors import KEY_CODES, Refused, SkuldError, Uncertain
 from skuld_py.keys.files import ClientKey
 from skuld_py.keys.pair import fresh
 from skuld_py.model.messages import Described
-from skuld_py.model.messages.client import PartitionRow
+from skuld_py.model.messages.descriptions import PartitionRow
 from skuld_py.runtime.zookeeper import log_following
 
 NODE, OTHER = "10.0.0.7:13000", "127.0.0.1:13001"

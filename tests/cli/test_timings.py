@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 from skuld_py.cli.failures import LASTING
 from skuld_py.cli.main import main
 from skuld_py.cli.timings import word_of
-from skuld_py.config import DEFAULT_TIMING, TIMINGS, Parameters, Timing, check_timing
+from skuld_py.config import Parameters
+from skuld_py.config.timing import DEFAULT_TIMING, TIMINGS, Timing, check_timing
 from skuld_py.errors import Refused
 from skuld_py.simulation.options import draw_options
 

@@ -9,7 +9,7 @@ from skuld_py.calls.payloads import call
 from skuld_py.cli.workflow_status import seals_of, starved_in, troubles_of
 from skuld_py.client.flows import WorkflowStatus
 from skuld_py.errors import Refused
-from skuld_py.model.messages.client import StarvedRow
+from skuld_py.model.messages.descriptions import StarvedRow
 from skuld_py.testing import MemoryClient
 from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
 

@@ -27,7 +27,7 @@ from skuld_py.cluster.placement import Placement, place
 from skuld_py.cluster.scale.decisions import ask_placement, computed
 from skuld_py.cluster.scale.derivation import Derivation, DerivingEvent, scheme_of
 from skuld_py.cluster.scale.versions import placing
-from skuld_py.config import PLAIN, Scaling
+from skuld_py.config.scaling import PLAIN, Scaling
 from skuld_py.model.columns import Column
 from skuld_py.model.events import Compute, Received, Send, Ticked
 from skuld_py.model.messages.decisions import DECLINED, Decide, Undecided

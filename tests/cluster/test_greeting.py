@@ -14,7 +14,7 @@ from skuld_py.cluster.log.play import Outcome
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member.watched import watched
 from skuld_py.cluster.scale.direct_join import Greeter, Knocking
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.document import Member
 from skuld_py.model.events import Send
 from skuld_py.model.messages.membership import JoinMe, NotNow, Welcomed

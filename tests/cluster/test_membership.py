@@ -34,7 +34,8 @@ from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.cluster.placement import place
 from skuld_py.cluster.scale.decisions import computed
 from skuld_py.cluster.scale.derivation import scheme_of
-from skuld_py.config import PLAIN, RULES, Scaling
+from skuld_py.config import RULES
+from skuld_py.config.scaling import PLAIN, Scaling
 from skuld_py.model.coordination import (
     Announce,
     Append,

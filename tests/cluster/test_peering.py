@@ -8,7 +8,7 @@ import pytest
 from cluster.test_membership import CONNECTED, LOST, Desk, Log, member
 from skuld_py.cluster.log.commands import JoinDirect, Joining, Leave, NotifyJoin, PrepareJoin, RetireNode
 from skuld_py.cluster.scale.transfer import Lending
-from skuld_py.config import PLAIN, Scaling
+from skuld_py.config.scaling import PLAIN, Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, PulseGone, PulsesRead, ReadEntries, ReadOrigin, ReadPulses
 from skuld_py.model.events import Received, Send, Ticked

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from skuld_py.cluster.scale.chance import sample
 from skuld_py.cluster.scale.divergence import Divergence
 from skuld_py.cluster.scale.epidemic import NEWS_MAX, READ_LIMIT, Epidemic
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, ReadEntries
 from skuld_py.model.events import Send

@@ -11,7 +11,7 @@ from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.play import play
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.scale.epidemic import Epidemic
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.coordination import EntriesRead, ReadEntries
 from skuld_py.model.document import Member
 from skuld_py.model.messages.membership import Share

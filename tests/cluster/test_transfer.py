@@ -12,7 +12,8 @@ from skuld_py.cluster.log.commands import AddSlot
 from skuld_py.cluster.log.play import play
 from skuld_py.cluster.log.replica import Replica, Slot
 from skuld_py.cluster.scale.transfer import Fetching, Lending, digest_of
-from skuld_py.config import RULES, Scaling
+from skuld_py.config import RULES
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.events import Send
 from skuld_py.model.messages.membership import PART_BYTES, FetchReplica, NotNow, ReplicaPart
 

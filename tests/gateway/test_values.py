@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from skuld_py.gateway.values import Token
-from skuld_py.model.fields import U63_MAX
+from skuld_py.model.bounds import U63_MAX
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.verbs.options import SAFE_MAX
 

@@ -9,7 +9,8 @@ from manual.commands import verb_of
 from skuld_py.archive import archiver
 from skuld_py.cli import failures, situation
 from skuld_py.cluster.member.settings import LogSettings
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, PARTITIONS_MAX, Parameters, Retention
+from skuld_py.config import DEFAULT_LIMITS, PARTITIONS_MAX, Parameters
+from skuld_py.config.timing import DEFAULT_TIMING, Retention
 from skuld_py.model import state
 from skuld_py.model.history import CLAIMS_FOR_LIFE, CLAIMS_MAX
 from skuld_py.model.messages.settings import SETTINGS_MAX

@@ -9,7 +9,7 @@ import pytest
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model.cuts import WHOLE, Cuts, cut, join_cuts
 from skuld_py.model.memory_store import MemoryStore
-from skuld_py.model.messages.client import ENTRIES_MAX
+from skuld_py.model.messages.tasks import ENTRIES_MAX
 from skuld_py.model.notes import MET
 from skuld_py.model.outcomes import ERROR_SEQ, RESULT_SEQ
 from skuld_py.partition.data.replica import Replica

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import attrs
 
 from skuld_py.cluster.placement import place
-from skuld_py.config import DEFAULT_TIMING, Parameters, Retention, Timing
+from skuld_py.config import Parameters
+from skuld_py.config.timing import DEFAULT_TIMING, Retention, Timing
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header

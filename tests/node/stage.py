@@ -28,7 +28,7 @@ import attrs
 from node import looks, operating
 from node.machines import Machines
 from node.trace import BACKGROUND, Names, Sent, answers_of, lines_of, node_of
-from skuld_py.config import Retention
+from skuld_py.config.timing import Retention
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import (

@@ -7,8 +7,8 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns
 from skuld_py.model import messages as m
+from skuld_py.model.bounds import U32_MAX
 from skuld_py.model.events import Received
-from skuld_py.model.fields import U32_MAX
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 from skuld_py.partition.leadership.standing import load_standing
 from skuld_py.partition.vnode import Vnode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from node.machines import Machines
-from skuld_py.config import Retention
+from skuld_py.config.timing import Retention
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import ON_FAILURE_WAIT, Body, Header, split_body

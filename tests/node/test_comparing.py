@@ -11,7 +11,8 @@ import attrs
 import pytest
 
 from node.machines import Machines
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters, Timing
+from skuld_py.config import DEFAULT_LIMITS, Parameters
+from skuld_py.config.timing import DEFAULT_TIMING, Timing
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import Send

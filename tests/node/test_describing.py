@@ -7,7 +7,8 @@ import pytest
 
 from node.machines import Machines
 from node.test_collecting import KEEP_MS, RETENTION, ask, complete, enqueue, follower_of, leader_of, left
-from skuld_py.config import DEFAULT_TIMING, RULES
+from skuld_py.config import RULES
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header

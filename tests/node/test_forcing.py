@@ -10,7 +10,7 @@ import pytest
 from node.machines import Machines
 from node.operating import down
 from node.test_overseeing import asked
-from skuld_py.config import DEFAULT_TIMING
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import messages as m
 from skuld_py.model.columns import pack_u64, unpack_u64
 from skuld_py.model.document import Document, Force, Freeze, Member, seats_of

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
+from skuld_py.config import DEFAULT_LIMITS, Parameters
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.document import Document, Member, seats_of

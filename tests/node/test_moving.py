@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from node.machines import Machines
-from skuld_py.config import DEFAULT_TIMING
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header

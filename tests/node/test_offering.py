@@ -7,7 +7,8 @@ import pytest
 
 from node.machines import Machines
 from node.test_collecting import KEEP_MS, ask, complete, enqueue, follower_of, leader_of, left, vnodes
-from skuld_py.config import DEFAULT_LIMITS, Retention
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.config.timing import Retention
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.events import MembersChanged

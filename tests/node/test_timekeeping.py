@@ -12,7 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from node.machines import Machines
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
+from skuld_py.config import DEFAULT_LIMITS, Parameters
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.node.leadership.clocks import DRIFT, JUDGE_MS, Span, Timekeeper, Verdict, agree, span_of

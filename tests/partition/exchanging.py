@@ -8,7 +8,8 @@ from itertools import count
 
 import attrs
 
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Limits, Timing
+from skuld_py.config import DEFAULT_LIMITS, Limits
+from skuld_py.config.timing import DEFAULT_TIMING, Timing
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.events import Effect, Send

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skuld_py.config import DEFAULT_TIMING
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import messages as m
 from skuld_py.model.columns import Column
 from skuld_py.model.document import NOBODY, Document, Floor, Member, seats_of

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partition.exchanging import HEADER, PLACE, Line, content, draft, fill, indexes, limits_of, replica
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING
+from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.errors import Malformed
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m

@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
+from skuld_py.config import DEFAULT_LIMITS, Parameters
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header

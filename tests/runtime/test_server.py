@@ -17,7 +17,8 @@ from kazoo.client import KazooClient
 
 from skuld_py.cluster.log.commands import Leave
 from skuld_py.cluster.log.entries import decode as decode_entry
-from skuld_py.config import DEFAULT_TIMING, Parameters
+from skuld_py.config import Parameters
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.embedded.ports import held_port
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused

@@ -25,7 +25,7 @@ PARAMETERS = Parameters("slow", "id-of-slow", partitions=2, replicas=1)
 SERVE = """
 import sys, time
 from pathlib import Path
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.runtime import loop
 from skuld_py.runtime.server import Place, serve
 

@@ -43,9 +43,9 @@ PATIENT = ("--timing-grant", "8s", "--timing-request", "10s", "--timing-behind",
 GRACE_S = 60.0
 """What is tried here is how nodes stop, and not how they take each other for dead on a slow machine."""
 PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
-    "config.py": ((f"RULES = {RULES}\n", f"RULES = {NEXT}\n"),
+    "config/__init__.py": ((f"RULES = {RULES}\n", f"RULES = {NEXT}\n"),
                   (f"PROTOCOLS = (1, {RULES})", f"PROTOCOLS = (1, {RULES}, {NEXT})")),
-    "model/messages/client.py": (
+    "model/messages/greetings.py": (
         ("    protocol: int = fields.number(1, default=1, since=3)\n"
          '    release: str = fields.text(64, default="", since=3)\n',
          "    protocol: int = fields.number(1, default=1, since=3)\n"
@@ -55,10 +55,9 @@ PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
         ("@attrs.frozen\nclass ToldTime",
          f"@attrs.frozen\nclass Nod(Message):\n    is_promise = False\n    since = {NEXT}\n"
          "    depth: int = fields.number()\n\n\n@attrs.frozen\nclass ToldTime"),),
-    "model/messages/between_nodes.py": (
-        ("clocks import AskTime, ToldTime\n", "clocks import AskTime, Nod, ToldTime\n"),
-        ('    "AskTime",\n', '    "AskTime",\n    "Nod",\n')),
-    "model/messages/__init__.py": (('"Steer", "Steered",\n)', '"Steer", "Steered", "Nod",\n)'),),
+    "model/messages/__init__.py": (
+        ('"Steer", "Steered",\n)', '"Steer", "Steered", "Nod",\n)'),
+        ('("AskTime", "ToldTime")', '("AskTime", "Nod", "ToldTime")')),
     "node/knowledge/view.py": (
         ("        self.release = release\n", "        self.release = release\n        self.nods = 0\n"),),
     "node/leadership/gossip.py": (

@@ -18,7 +18,7 @@ from types import FrameType
 import attrs
 
 from node.machines import Machines
-from skuld_py.config import DEFAULT_TIMING
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header

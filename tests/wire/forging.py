@@ -17,8 +17,8 @@ from skuld_py.config import PARTITIONS_MAX
 from skuld_py.crdt import LatticeMap, Max, Min
 from skuld_py.model import columns, fields
 from skuld_py.model import messages as m
+from skuld_py.model.bounds import U32_MAX, U63_MAX
 from skuld_py.model.columns import Column
-from skuld_py.model.fields import U32_MAX, U63_MAX
 from skuld_py.model.history import (
     CANCELLED,
     DIED,

@@ -35,7 +35,7 @@ import attrs
 
 import strategies
 from skuld_py.crdt import LatticeMap, Max, Min
-from skuld_py.model import columns, fields, ids
+from skuld_py.model import bounds, columns, fields, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header
 from skuld_py.model.columns import Column
@@ -109,10 +109,10 @@ def rows() -> list[type]:
 def kind_words(kind: fields.Kind) -> str:
     """A field's kind, in the words that the text explains."""
     match kind:
-        case fields.Number(0, fields.U63_MAX):
+        case fields.Number(0, bounds.U63_MAX):
             return "number"
         case fields.Number(low, high):
-            return f"number {low}.." + ("" if high == fields.U63_MAX else str(high))
+            return f"number {low}.." + ("" if high == bounds.U63_MAX else str(high))
         case fields.Partition():
             return "partition"
         case fields.Numbers(count_max, high):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import strategies
 from skuld_py.config import DEFAULT_LIMITS, LEASE_MS_MAX, PROTOCOL_VERSION, Limits
 from skuld_py.errors import Refused
-from skuld_py.model import columns, fields
+from skuld_py.model import bounds, columns, fields
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.columns import Column
@@ -78,17 +78,17 @@ LONGEST = bytes(HISTORY_HEAD.size) + b"".join(
 SEVERAL = fields.Blob | fields.Numbers | fields.Partitions | fields.Strings
 LARGEST = {
     "ids and places": m.Grant(1, 2, 3, (3 << 32) + 4, 5, 6, "w" * 200, "q" * 200, ID * 1_000, b"prio" * 1_000),
-    "text": m.Failed(fields.U63_MAX, "c" * 64, "\U0001d11e" * 1_000, True),
+    "text": m.Failed(bounds.U63_MAX, "c" * 64, "\U0001d11e" * 1_000, True),
     "payload": m.Enqueue(0, 9, (batch(b"x" * DEFAULT_LIMITS.payload_bytes),)),
     "batch": m.Enqueue(0, 9, (batch(*[b"x"] * 999), batch(b"y"))),
     "entries": m.Append(0, 0, ID, 1 << 32, LOG_SEQS - 1_000, columns.pack([b"x" * 1_000] * 1_000)),
     "history": m.Repair(1, (m.TaskRow(ID, Column(), LONGEST, b"", b"", Column()),)),
     "payload under an older limit": m.Replicate(0, (batch(b"x" * (DEFAULT_LIMITS.payload_bytes + 1)),)),
-    "leads": m.Gossip(tuple(m.LeaderRow(p, fields.U32_MAX, fields.U32_MAX, ("n1", "n2", "n3"))
-                            for p in range(4_096)), ("q",) * 1_000, heads=b"h" * 24_000, settings=fields.U63_MAX),
+    "leads": m.Gossip(tuple(m.LeaderRow(p, bounds.U32_MAX, bounds.U32_MAX, ("n1", "n2", "n3"))
+                            for p in range(4_096)), ("q",) * 1_000, heads=b"h" * 24_000, settings=bounds.U63_MAX),
     "settings": m.PullSettings(columns.pack([b"k" * 409] * 11_000), b"digest88" * 11_000),
     "rows": m.Got(1, (m.TaskRow(ID, columns.pack([BODY]), bytes(24), b"", b"", Column()),) * 1_000),
-    "counts": m.Counted(1, b"", b"", (m.CountRow(0, "q", -fields.U32_MAX, 0, 1, 0, 0, 0, 0),) * 100_000),
+    "counts": m.Counted(1, b"", b"", (m.CountRow(0, "q", -bounds.U32_MAX, 0, 1, 0, 0, 0, 0),) * 100_000),
 }
 
 

@@ -42,7 +42,7 @@ from skuld_py.cluster.scale.derivation import Derivation
 from skuld_py.cluster.scale.peers import Peers
 from skuld_py.cluster.scale.slots import Slots, Tags
 from skuld_py.cluster.scale.versions import Scheme
-from skuld_py.config import PLAIN, Scaling
+from skuld_py.config.scaling import PLAIN, Scaling
 from skuld_py.errors import Malformed, SkuldError
 from skuld_py.model import coordination as c
 from skuld_py.model.document import Member

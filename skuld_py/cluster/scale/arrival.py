@@ -19,7 +19,7 @@ from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.scale.chance import Draw
 from skuld_py.cluster.scale.direct_join import Knocking
 from skuld_py.cluster.scale.transfer import Fetching
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.events import Send
 from skuld_py.model.messages.membership import FetchReplica, JoinMe, NotNow, ReplicaPart, Welcomed
 

@@ -35,7 +35,7 @@ from skuld_py.cluster.scale.decisions import SEATS, Decision, Unwanted, Wanted
 from skuld_py.cluster.scale.scheduler import Scheduler
 from skuld_py.cluster.scale.seating import Seating
 from skuld_py.cluster.scale.versions import PlacedReplica, Scheme, Versions, VersionsEffect, placing
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.events import Compute, Computed, Received, SchedulersChanged, Send, Ticked
 from skuld_py.model.messages.decisions import DECLINED, Decide, Undecided
 from skuld_py.model.seats import Seats

@@ -31,7 +31,7 @@ from skuld_py.cluster.log.commands import JoinDirect, Joining
 from skuld_py.cluster.log.lives import is_newer
 from skuld_py.cluster.log.replica import Place, Replica
 from skuld_py.cluster.scale.chance import Draw
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.errors import Malformed
 from skuld_py.model.events import Send
 from skuld_py.model.messages.membership import JoinMe, NotNow, Welcomed

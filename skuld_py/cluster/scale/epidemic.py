@@ -37,7 +37,7 @@ from sortedcontainers import SortedDict
 
 from skuld_py.cluster.scale.chance import Draw, sample
 from skuld_py.cluster.scale.divergence import Divergence
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.columns import pack, pack_u64, unpack_u64
 from skuld_py.model.coordination import EntriesRead, ReadEntries
 from skuld_py.model.events import Send

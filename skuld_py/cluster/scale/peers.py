@@ -24,7 +24,7 @@ from skuld_py.cluster.scale.chance import Draw
 from skuld_py.cluster.scale.direct_join import Greeter, Knocking
 from skuld_py.cluster.scale.epidemic import Epidemic
 from skuld_py.cluster.scale.transfer import Lending
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.document import Member
 from skuld_py.model.events import Received, Send
 from skuld_py.model.messages.membership import FetchReplica, JoinMe, NotNow, ReplicaPart, Share, Welcomed

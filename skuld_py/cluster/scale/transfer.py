@@ -26,7 +26,8 @@ import attrs
 
 from skuld_py.cluster.log.canonical import from_text
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.config import RULES, Scaling
+from skuld_py.config import RULES
+from skuld_py.config.scaling import Scaling
 from skuld_py.errors import Malformed
 from skuld_py.model.events import Send
 from skuld_py.model.messages.membership import (

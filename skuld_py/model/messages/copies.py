@@ -7,8 +7,8 @@ import attrs
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
-from skuld_py.model.messages.client import CohortRow, TaskRow
 from skuld_py.model.messages.message import Message, TaskBatch
+from skuld_py.model.messages.tasks import CohortRow, TaskRow
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ import attrs
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
-from skuld_py.model.messages.client import CollectionRow, MoveRow
+from skuld_py.model.messages.descriptions import CollectionRow, MoveRow
 from skuld_py.model.messages.message import Message
 
 HEAD_BYTES = 24

@@ -20,9 +20,10 @@ ROLE_CLIENT, ROLE_NODE = 1, 2
 @attrs.frozen
 class Message:
     """Root of all messages; ``roles`` are those that may send it. ``columns`` are fields with equal counts.
-    ``since``: the protocol that brought it."""
+    ``since``: the protocol that brought it. ``is_reading``: a client's request that changes nothing."""
 
     is_promise: ClassVar[bool] = True
+    is_reading: ClassVar[bool] = False
     roles: ClassVar[int] = ROLE_NODE
     columns: ClassVar[tuple[str, ...]] = ()
     since: ClassVar[int] = 1

@@ -9,10 +9,10 @@ import attrs
 
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model import fields
+from skuld_py.model.bounds import U32_MAX
 from skuld_py.model.columns import Column
-from skuld_py.model.fields import U32_MAX
-from skuld_py.model.messages.client import TaskRow
 from skuld_py.model.messages.message import ROLE_CLIENT, Message
+from skuld_py.model.messages.tasks import TaskRow
 
 ENDS_MAX = DEFAULT_LIMITS.batch_bytes // (3 * DEFAULT_LIMITS.entry_bytes)
 """Tasks of one ``Await``: as many as an answer can carry with the largest results and errors."""
@@ -37,6 +37,7 @@ class Await(Message):
     """How tasks have ended, once all of them have, or after ``wait_ms``."""
 
     roles = ROLE_CLIENT
+    is_reading = True
     request: int = fields.number()
     ids: bytes = fields.ids()
     wait_ms: int = fields.number(0, WAIT_MS_MAX)
@@ -60,6 +61,7 @@ class ReadLog(Message):
     later claim, or for the end of the task. The token 0 is no claim's, and before all of them."""
 
     roles = ROLE_CLIENT
+    is_reading = True
     request: int = fields.number()
     id: bytes = fields.ids()
     token: int = fields.number()

@@ -8,8 +8,8 @@ import attrs
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
-from skuld_py.model.messages.client import TaskRow
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
+from skuld_py.model.messages.tasks import TaskRow
 
 PAGE_ENTRIES = 1 << 17
 """Entries of a page in columns: a leader counts each as 64 bytes of the page."""

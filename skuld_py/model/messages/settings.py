@@ -9,8 +9,8 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.model import fields
+from skuld_py.model.bounds import U63_MAX
 from skuld_py.model.columns import Column
-from skuld_py.model.fields import U63_MAX
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
 
 SETTINGS_MAX = 10_000
@@ -37,6 +37,7 @@ class GetSettings(Message):
     then to all nodes."""
 
     roles = ROLE_CLIENT | ROLE_NODE
+    is_reading = True
     is_promise = False
     request: int = fields.number()
     kind: str = fields.name(is_optional=True)

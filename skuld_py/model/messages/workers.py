@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import attrs
 
+from skuld_py.config import REPORT_LEASE_MS_MAX
 from skuld_py.model import fields
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
 
-REPORT_LEASE_MS_MAX = 600_000
 SLOTS_MAX = 1_000_000
 QUEUES_MAX = 64
 TAGS_MAX = 32
@@ -88,6 +88,7 @@ class Muster(Message):
     """Which workers are there? A page of them in order, behind a place in it; to a node, then to all nodes."""
 
     roles = ROLE_CLIENT | ROLE_NODE
+    is_reading = True
     since = 3
     is_promise = False
     request: int = fields.number()

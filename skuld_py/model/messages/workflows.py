@@ -18,7 +18,7 @@ STEPS_MAX = 256
 TAGS_MAX = 32
 SLOTS_OF_STEP_MAX = 1 << 30
 REASON_CHARS = 250
-IDS_MAX = 100
+WORKFLOWS_ASKED_MAX = 100
 WORKFLOWS_IN_PAGE = 500
 ENTRIES_IN_PAGE = 500
 CHANGES_MAX = 16
@@ -113,9 +113,10 @@ class Survey(Message):
     for that up to ``wait_ms``."""
 
     roles = ROLE_CLIENT
+    is_reading = True
     since = 3
     request: int = fields.number()
-    ids: tuple[str, ...] = fields.names(IDS_MAX)
+    ids: tuple[str, ...] = fields.names(WORKFLOWS_ASKED_MAX)
     behind: int = fields.number()
     position: int = fields.number()
     wait_ms: int = fields.number(0, WAIT_MS_MAX)
@@ -138,6 +139,7 @@ class Follow(Message):
     """Entries of the coordination log from a position on, at most so many; waits up to ``wait_ms`` for one."""
 
     roles = ROLE_CLIENT
+    is_reading = True
     since = 3
     request: int = fields.number()
     position: int = fields.number()

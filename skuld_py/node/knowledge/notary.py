@@ -25,7 +25,7 @@ from skuld_py.config import FormerKey
 from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.fields import PROOF_BYTES
+from skuld_py.model.bounds import PROOF_BYTES
 from skuld_py.model.proofs import NO_PROOF, proofs_of
 
 GIVEN_LEAST, GIVEN_MAX = 8, 1_000

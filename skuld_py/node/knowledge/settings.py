@@ -23,7 +23,7 @@ from xxhash import xxh3_64_intdigest
 from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.fields import U63_MAX
+from skuld_py.model.bounds import U63_MAX
 from skuld_py.model.limiting import NO_LIMITS, QueueLimits, decode_limits
 from skuld_py.model.messages.settings import SETTINGS_MAX
 from skuld_py.model.schedule import SCHEDULE, Schedule

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from skuld_py.config import Limits, Parameters, Retention, Timing, protocol_of
+from skuld_py.config import Limits, Parameters, protocol_of
+from skuld_py.config.timing import Retention, Timing
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member
 from skuld_py.model.events import Session

@@ -14,7 +14,7 @@ import attrs
 
 from skuld_py.config import PARTITIONS_MAX, RULES
 from skuld_py.model import messages as m
-from skuld_py.model.messages.client import AWAITED_MAX, PAUSED_MAX, STARVED_MAX
+from skuld_py.model.messages.descriptions import AWAITED_MAX, PAUSED_MAX, STARVED_MAX
 from skuld_py.model.state import State
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Agreement

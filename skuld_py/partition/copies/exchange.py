@@ -44,7 +44,8 @@ from enum import Enum
 
 import attrs
 
-from skuld_py.config import Limits, Timing
+from skuld_py.config import Limits
+from skuld_py.config.timing import Timing
 from skuld_py.errors import Malformed
 from skuld_py.model import columns
 from skuld_py.model import messages as m

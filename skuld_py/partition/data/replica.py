@@ -14,8 +14,8 @@ from operator import add, itemgetter
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model import columns
 from skuld_py.model.body import Header, encode_body, header_of, is_plain, stands_over
+from skuld_py.model.bounds import U63_MAX
 from skuld_py.model.cuts import WHOLE, Cuts
-from skuld_py.model.fields import U63_MAX
 from skuld_py.model.history import (
     CLAIM,
     HISTORY_HEAD,

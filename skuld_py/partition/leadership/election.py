@@ -44,7 +44,7 @@ from enum import Enum
 
 import attrs
 
-from skuld_py.config import Timing
+from skuld_py.config.timing import Timing
 from skuld_py.model.document import NOBODY, Document, Floor, Loss, Member, Previous, seats_of
 from skuld_py.model.events import DocumentSwapped, Effect, Outcome, ReadDocument, Send, SwapDocument
 from skuld_py.model.messages import (

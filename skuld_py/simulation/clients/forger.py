@@ -6,8 +6,8 @@ Its proofs are made up, those of other claims, or none. Nothing of what it asks 
 from __future__ import annotations
 
 from skuld_py.model import messages as m
+from skuld_py.model.bounds import PROOF_BYTES
 from skuld_py.model.columns import pack, pack_u64
-from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED, token_of
 from skuld_py.model.ids import split
 from skuld_py.simulation.clients.client import Client, Make

@@ -21,7 +21,7 @@ from skuld_py.client.concluding import Concluding
 from skuld_py.client.enqueueing import Enqueueing
 from skuld_py.client.holding import Holding
 from skuld_py.client.minting import Minter
-from skuld_py.client.pursuit import READING, Heard, Listen, Nodes, Step, Try, pursue
+from skuld_py.client.pursuit import Heard, Listen, Nodes, Step, Try, pursue
 from skuld_py.client.scheduling import Scheduling
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.messages.message import Message
@@ -83,7 +83,7 @@ class Library(Blocking, Enqueueing, Holding, Concluding, Scheduling):
     def _asked(self, ask: Ask) -> Pursued:
         sent_s = self._now_s()
         pursuit = pursue(self._nodes, sent_s, TIMEOUT_S, is_idempotent=ask.is_idempotent, wait_s=ask.wait_s,
-                         is_reading=type(ask.message) in READING, doubted=ask.doubted)
+                         is_reading=ask.message.is_reading, doubted=ask.doubted)
         step = next(pursuit)
         while True:
             heard = yield ask, step

@@ -11,8 +11,8 @@ from functools import partial
 
 from skuld_py.model import columns
 from skuld_py.model import messages as m
+from skuld_py.model.bounds import PROOF_BYTES
 from skuld_py.model.columns import Column, pack, pack_u64, unpack_u64
-from skuld_py.model.fields import PROOF_BYTES
 from skuld_py.model.history import FAILED, SNOOZED
 from skuld_py.model.ids import split
 from skuld_py.model.leases import holder_deadline

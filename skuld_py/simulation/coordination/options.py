@@ -7,7 +7,8 @@ from random import Random
 import attrs
 
 from skuld_py.cluster.member.settings import LogSettings
-from skuld_py.config import PLAIN, RULES, Scaling
+from skuld_py.config import RULES
+from skuld_py.config.scaling import PLAIN, Scaling
 from skuld_py.simulation.world.network import Weather
 from skuld_py.simulation.world.zookeeper.sessions import RegistryOptions
 

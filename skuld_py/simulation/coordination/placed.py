@@ -20,7 +20,7 @@ from skuld_py.cluster.member.news import nodes_of
 from skuld_py.cluster.placement import Placement, place
 from skuld_py.cluster.scale.derivation import scheme_of
 from skuld_py.cluster.scale.versions import Scheme
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.events import NodesChanged
 from skuld_py.simulation.world.process import Process
 from skuld_py.simulation.world.zookeeper.reference import same

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import attrs
 
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.simulation.coordination.options import Options, draw
 from skuld_py.simulation.coordination.play import DAMAGED_MIN, ENTRIES_MAX, Run, Verdict
 from skuld_py.simulation.coordination.stage import World

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.cluster.member.settings import LogSettings
-from skuld_py.config import DEFAULT_LIMITS, DEFAULT_TIMING, Parameters
+from skuld_py.config import DEFAULT_LIMITS, Parameters
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import messages as m
 from skuld_py.simulation.log_options import LogOptions
 from skuld_py.simulation.options import CLAIM_KEY, Options, Workload

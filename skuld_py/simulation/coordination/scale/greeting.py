@@ -16,7 +16,7 @@ from random import Random
 from typing import Protocol
 
 from skuld_py.cluster.log.commands import Command, JoinDirect, Joining
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.simulation.coordination.scale.agenda import Agenda
 from skuld_py.simulation.coordination.scale.costs import Costs, Counts
 from skuld_py.simulation.coordination.scale.ensemble import Ensemble

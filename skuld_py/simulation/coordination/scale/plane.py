@@ -20,7 +20,7 @@ from skuld_py.cluster.log.commands.gc import collected
 from skuld_py.cluster.member.join import owed
 from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.cluster.member.watched import watched
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.model.document import Member
 from skuld_py.simulation.coordination.scale.agenda import Agenda
 from skuld_py.simulation.coordination.scale.cohorts import COHORTS, Cohorts

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from math import log
 from random import Random
 
-from skuld_py.config import Scaling
+from skuld_py.config.scaling import Scaling
 from skuld_py.simulation.coordination.scale.agenda import Agenda
 from skuld_py.simulation.coordination.scale.costs import Costs, Counts
 from skuld_py.simulation.coordination.scale.deciding import Decisions
