@@ -1,4 +1,7 @@
-"""How large numbers are, on the wire and in the store."""
+"""How large numbers are, on the wire and in the store.
+
+Of their own, since a client needs them at its import, when it does not need ``fields`` yet.
+"""
 
 from __future__ import annotations
 

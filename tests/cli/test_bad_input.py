@@ -20,6 +20,7 @@ from skuld_py.calls.payloads import call
 from skuld_py.calls.sight import call_line
 from skuld_py.cli.main import main
 from skuld_py.client import client as clients
+from skuld_py.client import connection as connections
 from skuld_py.client.waiting import End
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
@@ -62,7 +63,7 @@ class Doing:
 @pytest.fixture(autouse=True)
 def doing(monkeypatch: pytest.MonkeyPatch) -> Doing:
     made = Doing()
-    monkeypatch.setattr(clients, "Connection", made)
+    monkeypatch.setattr(connections, "Connection", made)
     return made
 
 

@@ -233,7 +233,7 @@ MUTANTS: tuple[Mutant, ...] = (
            LOST + "test_what_is_refused_when_it_is_asked_again_has_not_happened[renew_many-finish_all]",
            seeds=60, options=DOUBTFUL),
     mutant("revival-disbelieved", "a task that was revived, and has ended since, is refused", "_no_refusal",
-           "        outcome if outcome == Revival.REVIVED else Revival.UNKNOWN for", "        outcome for", "A2",
+           "outcome if outcome == m.Revival.REVIVED else m.Revival.UNKNOWN for", "outcome for", "A2",
            LOST + "test_what_is_refused_when_it_is_asked_again_has_not_happened[retry-finish_all]", seeds=0),
     mutant("part-refused", "a call is refused of which a part was carried out", "as_part",
            "        if not done:\n            raise\n", "        raise\n", "A2",

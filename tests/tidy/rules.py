@@ -57,8 +57,8 @@ ROOMS: dict[str, frozenset[str] | str] = {
 
 # The rank of each wing, a package in a room: what else of its room it may import, by module or wing.
 WINGS: dict[str, frozenset[str]] = {
-    "model.messages": frozenset({"model.columns", "model.document", "model.fields", "model.history",
-                                 "model.limiting"}),
+    "model.messages": frozenset({"model.bounds", "model.columns", "model.document", "model.fields",
+                                 "model.history", "model.limiting"}),
     "cluster.log": frozenset(),
     "cluster.scale": frozenset({"cluster.log", "cluster.placement"}),
     "cluster.member": frozenset({"cluster.log", "cluster.placement", "cluster.scale"}),
@@ -119,6 +119,9 @@ SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign", f"{_SC
 SIMULATION_SHELL_MODULES = frozenset({"argparse", "csv", "gc", "matplotlib", "multiprocessing", "pathlib", "rich",
                                       "sys", "time", "traceback"})
 
+PAGED = "skuld_py.model.messages.__init__"
+PAGED_MODULES = frozenset({"importlib"})
+"""It loads modules of its own, so that a client makes no class that it does not use."""
 FORKING = "skuld_py.simulation.small.branches"
 FORKING_MODULES = frozenset({"gc", "os", "pickle"})
 """It copies the process that plays; in each copy the run is as pure as ever."""
@@ -292,6 +295,8 @@ def purity(module: str, source: str) -> list[str]:
     may = PURE_MODULES | PURE_EXTRAS.get(room, frozenset())
     if module in SIMULATION_SHELL:
         may |= SIMULATION_SHELL_MODULES
+    if module == PAGED:
+        may |= PAGED_MODULES
     if module == FORKING:
         may |= FORKING_MODULES
     complaints = [
