@@ -52,7 +52,8 @@ def gateway(host: str, port: int, tokens: Path | None, hosts: tuple[str, ...], c
 
     It says "gateway http://HOST:PORT is ready" once it takes requests. Its OpenAPI document is at /openapi.json,
     and a dashboard for browsers at /dashboard.
-    SIGHUP has it read --tokens again; a token that has expired, or is no longer there, is refused from then on.
+    SIGHUP has it read --tokens, --certificate and --key again; a token that has expired, or is no longer there, is
+    refused from then on.
 
     \b
     Examples:

@@ -4,9 +4,13 @@ Without tokens only loopback may be bound: all that reach the port can do everyt
 be, and then with a certificate, since a token sent over a network without TLS can be read on the way. Where
 something in front ends TLS, the operator says so: nobody else can know.
 
-SIGHUP has the file of tokens read again, aside, while requests go on by those that were read before; they stay in
-force if the file is not as it should be, for a gateway that lets nobody in helps nobody mend it. One that came
-before requests were taken counts, too.
+SIGHUP has the file of tokens, and the certificate with its key, read again, aside, while requests go on by those
+that were read before. They stay in force if a file is not as it should be: a gateway that lets nobody in helps
+nobody mend it. One that came before requests were taken counts, too. Connections that stand keep their
+certificate.
+
+Once requests are taken, the nodes are asked how they are: a key that they do not know, or that is missing, is told
+in the log at once, and not to the first caller.
 
 A certificate's key is taken as tokens are: only from a file that nobody else may read.
 
@@ -37,7 +41,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from skuld_py.client.async_client import AsyncClient
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, SkuldError
 from skuld_py.exposition import exposed
 from skuld_py.gateway.access import Tokens
 from skuld_py.gateway.application import Gateway
@@ -86,7 +90,7 @@ def serve(settings: Settings, on_ready: Callable[[str], None],
         scheme = "http" if settings.certificate is None else "https"
         url = f"{scheme}://{_bracketed(settings.host)}:{listener.getsockname()[1]}"
         _Server(_configuration(settings, gateway), gateway, client, lambda: on_ready(url),
-                settings.tokens, was_hung_up).run([listener])
+                settings, was_hung_up).run([listener])
 
 
 def _check_host(settings: Settings) -> None:
@@ -107,6 +111,9 @@ def _check_certificate(settings: Settings) -> None:
     if settings.certificate is None:
         return
     try:
+        if settings.key is None and b"PRIVATE KEY-----" not in settings.certificate.read_bytes():
+            raise Refused("bad_certificate", f"key: {settings.certificate} has no private key; give --key FILE,"
+                          " the key of that certificate", field="key")
         check_private(settings.key or settings.certificate)
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.certificate, settings.key, lambda: b"")
     except (OSError, ValueError) as error:
@@ -179,12 +186,12 @@ class _Server(uvicorn.Server):
     """Says when it is ready, lets the gateway know that it stops, and closes its connections in the end."""
 
     def __init__(self, config: uvicorn.Config, gateway: Gateway, client: AsyncClient,
-                 on_ready: Callable[[], None], tokens: Path | None, was_hung_up: Callable[[], bool]) -> None:
+                 on_ready: Callable[[], None], settings: Settings, was_hung_up: Callable[[], bool]) -> None:
         super().__init__(config)
-        self._tokens = tokens
+        self._settings = settings
         self._was_hung_up = was_hung_up
         self._hangup = asyncio.Event()
-        self._rereading: asyncio.Future[None] | None = None
+        self._asides: list[asyncio.Future[None]] = []
         self._gateway = gateway
         self._client = client
         self._on_ready = on_ready
@@ -193,33 +200,59 @@ class _Server(uvicorn.Server):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup.set)
         if self._was_hung_up():
             self._hangup.set()
-        self._rereading = asyncio.ensure_future(self._reread())
+        self._asides.append(asyncio.ensure_future(self._reread()))
         await super().startup(sockets)
         if self.started:
             self._on_ready()
+            self._asides.append(asyncio.ensure_future(self._look_at_nodes()))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._gateway.stopping.set()
-        if self._rereading is not None:
-            self._rereading.cancel()
+        for aside in self._asides:
+            aside.cancel()
         await super().shutdown(sockets)
         await self._client.close()
 
+    async def _look_at_nodes(self) -> None:
+        """Say it if no node answers, or none knows the key."""
+        try:
+            await self._client.status()
+        except SkuldError as error:
+            _log.error("no node answers to this gateway yet: %s", error.message)
 
     async def _reread(self) -> None:
-        """Read the file of tokens at each signal; signals that come meanwhile are one more."""
+        """Read the files again at each signal; signals that come meanwhile are one more."""
         while await self._hangup.wait():
             self._hangup.clear()
-            if self._tokens is None:
-                _log.warning("SIGHUP: there is nothing to read again; --tokens FILE was not given")
-                continue
-            try:
-                self._gateway.tokens = await asyncio.to_thread(Tokens.read, self._tokens)
-            except Refused as refusal:
-                _log.error("SIGHUP: %s; the tokens that were read before stay in force: mend the file, and send"
-                           " SIGHUP again", refusal.message)
-            else:
-                _log.info("SIGHUP: the tokens of %s are in force", self._tokens)
+            if self._settings.tokens is None and self._settings.certificate is None:
+                _log.warning("SIGHUP: there is nothing to read again; neither --tokens FILE nor --certificate FILE"
+                             " was given")
+            if self._settings.tokens is not None:
+                await self._reread_tokens(self._settings.tokens)
+            if self._settings.certificate is not None:
+                await self._reread_certificate(self._settings.certificate)
+
+    async def _reread_tokens(self, path: Path) -> None:
+        try:
+            self._gateway.tokens = await asyncio.to_thread(Tokens.read, path)
+        except Refused as refusal:
+            _log.error("SIGHUP: %s; the tokens that were read before stay in force: mend the file, and send"
+                       " SIGHUP again", refusal.message)
+        else:
+            _log.info("SIGHUP: the tokens of %s are in force", path)
+
+    async def _reread_certificate(self, path: Path) -> None:
+        """Into the context by which connections are taken. It is tried in another one first: a chain whose key
+        does not fit would leave this one with half of each."""
+        try:
+            await asyncio.to_thread(_check_certificate, self._settings)
+            assert self.config.ssl is not None
+            self.config.ssl.load_cert_chain(path, self._settings.key, lambda: b"")
+        except (Refused, OSError, ValueError) as error:
+            _log.error("SIGHUP: %s; the certificate that was read before stays in use: mend the file, and send"
+                       " SIGHUP again", error.message if isinstance(error, Refused) else error)
+        else:
+            _log.info("SIGHUP: the certificate of %s is in use", path)
 
 
 class _Protocol(H11Protocol):

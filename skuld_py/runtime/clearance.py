@@ -51,6 +51,10 @@ _VERBS: Mapping[type[m.Message], str] = {
     m.Follow: "follow_log",
     m.Steer: "freeze",
 }
+_SAID: Mapping[type[m.Message], str] = {
+    m.GetSettings: "reading pauses, limits and schedules", m.PutSetting: "changing pauses, limits and schedules",
+    m.Steer: "what operators do", m.Conclude: "fail, release and snooze"}
+"""Requests that serve several verbs."""
 MAY: Mapping[type[m.Message], tuple[Role, ...]] = {
     m.Greet: CLIENTS, **{of: roles_for(verb) for of, verb in _VERBS.items()}}
 """Which roles may send a request."""
@@ -67,7 +71,7 @@ def check_clearance(owner: KeyRow | None, message: m.Message) -> None:
         raise Refused("denied", "key: it is revoked, or its time is over; ask the cluster's operator for another")
     if kind not in _requests_of(owner.roles):
         may = MAY.get(kind, ())
-        raise Refused("denied", f"{kind.__name__}: the key of {owner.name} has the {_roles(owner.roles)}, and"
+        raise Refused("denied", f"{_verb(kind)}: the key of {owner.name} has the {_roles(owner.roles)}, and"
                       f" this needs {' or '.join(may)}; use another key, or have the role added ('skuld keys"
                       " authorise')", operation=kind.__name__)
     if owner.queues:
@@ -83,7 +87,7 @@ def _requests_of(roles: tuple[str, ...]) -> frozenset[type[m.Message]]:
 def _check_queues(owner: KeyRow, message: m.Message) -> None:
     kind = type(message)
     if kind in UNLIMITED_ONLY:
-        raise Refused("denied", f"{kind.__name__}: the key of {owner.name} is limited to queues"
+        raise Refused("denied", f"{_verb(kind)}: the key of {owner.name} is limited to queues"
                       f" {_said(owner.queues)}, and this reaches others; use a key without that limit",
                       operation=kind.__name__)
     for queue in _queues_of(message):
@@ -119,6 +123,11 @@ def signed(report: m.Report, owner: KeyRow | None) -> m.Report:
     """A worker's report under the name of its key, whatever it says of that itself; without keys, under none."""
     name = owner.name if owner is not None else ""
     return attrs.evolve(report, workers=tuple(attrs.evolve(row, key=name) for row in report.workers))
+
+
+def _verb(kind: type[m.Message]) -> str:
+    """What a request is for, as its asker knows it; a message between nodes is none of theirs."""
+    return _SAID.get(kind) or _VERBS.get(kind, kind.__name__).replace("_", " ")
 
 
 def _roles(names: Sequence[str]) -> str:

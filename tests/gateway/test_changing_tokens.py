@@ -1,10 +1,12 @@
-"""Tokens that change while a gateway runs: read again at SIGHUP, ended by time, and limited to queues."""
+"""Tokens and certificates that change while a gateway runs: read again at SIGHUP, ended by time, and limited to
+queues."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import signal
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -15,6 +17,7 @@ import attrs
 import pytest
 
 from gateway.asking import Asker, until_true
+from gateway.conftest import THROWAWAY
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.gateway.access import hash_of, new_token
 
@@ -165,3 +168,40 @@ def _status(connection: http.client.HTTPConnection, token: str) -> int:
     answer = connection.getresponse()
     answer.read()
     return answer.status
+
+
+def test_a_certificate_is_read_again_and_a_bad_one_changes_nothing(cluster: LocalCluster, tmp_path: Path) -> None:
+    path = tmp_path / "gateway.pem"
+    path.touch(mode=0o600)
+    path.write_bytes(THROWAWAY.read_bytes())
+    url, process = cluster.start_gateway("--certificate", str(path))
+    log = cluster.gateway_log(len(cluster._gateways) - 1)
+    old = ssl.get_server_certificate(Asker(url).address)
+
+    path.write_text("-----BEGIN PRIVATE KEY-----")
+    process.send_signal(signal.SIGHUP)
+    until_true(lambda: "ERROR" in log.read_text())
+    assert "certificate that was read before stays in use" in log.read_text()
+    assert ssl.get_server_certificate(Asker(url).address) == old
+
+    path.write_text(another(tmp_path))
+    process.send_signal(signal.SIGHUP)
+    until_true(lambda: ssl.get_server_certificate(Asker(url).address) != old)
+    assert f"the certificate of {path} is in use" in log.read_text()
+    assert ssl.get_server_certificate(Asker(url).address) in path.read_text()
+
+
+def test_a_gateway_that_no_node_answers_says_so_before_anybody_asks(cluster: LocalCluster) -> None:
+    url, _ = cluster.start_gateway("--nodes", "127.0.0.1:1", "--timeout", "200ms")
+    log = cluster.gateway_log(len(cluster._gateways) - 1)
+
+    until_true(lambda: "no node answers to this gateway yet: " in log.read_text())
+    assert "127.0.0.1:1" in log.read_text() and url
+
+
+def another(place: Path) -> str:
+    """A further certificate for loopback that signs itself, and its key."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-subj", "/CN=another", "-keyout", place / "k.pem", "-out", place / "c.pem"],
+                   check=True, capture_output=True, timeout=60)
+    return (place / "k.pem").read_text() + (place / "c.pem").read_text()

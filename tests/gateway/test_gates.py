@@ -224,6 +224,7 @@ def test_tls_is_spoken_where_there_is_a_certificate(cluster: LocalCluster) -> No
     (["--certificate", str(THROWAWAY), "--key", __file__], [f"{__file__} may be read by others", "chmod 600",
                                                             "[exposed_key]"]),
     (["--certificate", str(THROWAWAY), "--key", "GOOD"], ["certificate", "[bad_certificate]"]),
+    (["--certificate", "CHAIN"], ["key: ", "chain.pem has no private key; give --key FILE", "[bad_certificate]"]),
     (["--certificate", "OPEN"], ["may be read by others (mode 0640)", "[exposed_key]"]),
     (["--body", "0"], ["--body"]),
     (["--nodes", "here"], ["node: 'here'", "[bad_address]"]),
@@ -236,7 +237,10 @@ def test_a_gateway_that_cannot_start_says_why(options: list[str], words: list[st
     exposed = tmp_path / "exposed.pem"
     exposed.touch(mode=0o640)
     exposed.write_bytes(THROWAWAY.read_bytes())
-    options = [{"GOOD": str(good), "OPEN": str(exposed)}.get(option, option) for option in options]
+    chain = tmp_path / "chain.pem"
+    chain.write_text("-----BEGIN CERTIFICATE-----\n")
+    files = {"GOOD": str(good), "OPEN": str(exposed), "CHAIN": str(chain)}
+    options = [files.get(option, option) for option in options]
     ended = subprocess.run([sys.executable, "-m", "skuld_py", "gateway", "--port", "0", *options],
                            capture_output=True, text=True, timeout=60, check=False)
 

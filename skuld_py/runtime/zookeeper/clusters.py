@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -64,6 +65,8 @@ _BATCH = 128
 _LATE = ("claim_from_ms", "former_keys")
 
 _log = logging.getLogger(__name__)
+_SILENCE_S = 2.0
+"""After this it is said that ZooKeeper is waited for."""
 warnings.filterwarnings("ignore", message="No chroot path exists", module="kazoo")  # we say it in words of ours
 
 
@@ -360,6 +363,11 @@ def start(client: Any, hosts: str, timeout_s: float) -> None:
     server's name is known."""
     servers, denials = Servers.of(hosts), [False]
     check_names(servers)
+    silence = threading.Timer(_SILENCE_S, _log.warning, (
+        "ZooKeeper at %s has not answered for %.0f s; it is waited for %.0f s at most", servers, _SILENCE_S,
+        timeout_s))
+    silence.daemon = True
+    silence.start()
 
     def note(_: str) -> None:
         denials[0] |= client.client_state == KeeperState.AUTH_FAILED
@@ -376,6 +384,7 @@ def start(client: Any, hosts: str, timeout_s: float) -> None:
         raise (_name_needed(hosts) if isinstance(problem, SessionClosedRequireSaslError) else
                unreached(servers)) from problem
     finally:
+        silence.cancel()
         client.remove_listener(note)
 
 

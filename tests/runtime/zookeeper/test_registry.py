@@ -28,7 +28,7 @@ from skuld_py.model.events import (
     SwapDocument,
 )
 from skuld_py.model.registration import Registration
-from skuld_py.runtime.zookeeper import documents, patience
+from skuld_py.runtime.zookeeper import clusters, documents, patience
 from skuld_py.runtime.zookeeper.clusters import create_cluster, destroy_cluster, read_parameters, read_registration
 from skuld_py.runtime.zookeeper.registry import Registry
 
@@ -125,6 +125,15 @@ def test_an_unreachable_zookeeper_is_named_within_the_timeout(server: ZooKeeperS
     assert time.monotonic() - started < 3 * 1.5 + 2
     with pytest.raises(Refused, match="bad_hosts"):
         read_parameters("127.0.0.1:port", "made")
+
+
+def test_a_zookeeper_that_is_waited_for_is_told(monkeypatch: pytest.MonkeyPatch,
+                                                caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(clusters, "_SILENCE_S", 0.2)
+    with pytest.raises(Refused, match="zookeeper_unreachable"):
+        read_parameters("127.0.0.1:1", "made", timeout_s=1.5)
+
+    assert "ZooKeeper at 127.0.0.1:1 has not answered" in caplog.text
 
 
 # -- the entry of a node ----------------------------------------------------------------------------
