@@ -52,7 +52,7 @@ _VERBS: Mapping[type[m.Message], str] = {
     m.Steer: "freeze",
 }
 _SAID: Mapping[type[m.Message], str] = {
-    m.GetSettings: "reading pauses, limits and schedules", m.PutSetting: "changing pauses, limits and schedules",
+    m.Greet: "what clients do", m.GetSettings: "reading pauses, limits and schedules", m.PutSetting: "changing pauses, limits and schedules",
     m.Steer: "what operators do", m.Conclude: "fail, release and snooze"}
 """Requests that serve several verbs."""
 MAY: Mapping[type[m.Message], tuple[Role, ...]] = {
