@@ -52,8 +52,12 @@ _VERBS: Mapping[type[m.Message], str] = {
     m.Steer: "freeze",
 }
 _SAID: Mapping[type[m.Message], str] = {
-    m.Greet: "what clients do", m.GetSettings: "reading pauses, limits and schedules", m.PutSetting: "changing pauses, limits and schedules",
-    m.Steer: "what operators do", m.Conclude: "fail, release and snooze"}
+    m.Greet: "what clients do",
+    m.GetSettings: "reading pauses, limits and schedules",
+    m.PutSetting: "changing pauses, limits and schedules",
+    m.Steer: "what operators do",
+    m.Conclude: "fail, release and snooze",
+}
 """Requests that serve several verbs."""
 MAY: Mapping[type[m.Message], tuple[Role, ...]] = {
     m.Greet: CLIENTS, **{of: roles_for(verb) for of, verb in _VERBS.items()}}
