@@ -136,8 +136,7 @@ class Selecting(Concluding, Reading):
         return len(tasks), done, page.upto
 
     def _cancelled(self, ids: Sequence[bytes]) -> Work[int]:
-        yield from ask(m.Acked, m.Cancel(0, 0, 0, b"".join(ids)))
-        return len(ids)
+        return (yield from self._marked(ids))
 
     def _revived(self, ids: Sequence[bytes]) -> Work[int]:
         outcomes = yield from self._revive(ids)

@@ -138,6 +138,13 @@ class Done(TypedDict):
     count: int
 
 
+class Cancelled(TypedDict):
+    """So many are cancelled, now or since before."""
+
+    count: int
+    completed: Annotated[int, Says("How many had been completed before: those stay as they are.")]
+
+
 class Appended(TypedDict):
     """The entries are stored."""
 

@@ -356,7 +356,7 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
     task_ids = client.enqueue_many(queue, [b"x", b"y"])
     held = client.claim_one(queue)
 
-    client.cancel(*task_ids)
+    assert client.cancel(*task_ids, task_ids[0]) == 2
     assert client.claim(queue, n=5) == []
     assert not held.is_cancelled
     client.renew(held)
@@ -367,6 +367,7 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
     assert {task.state for task in client.list(queue)} == {"cancelled"}
     client.complete(held)
     assert client.get(held.id).state == "completed"
+    assert client.cancel(*task_ids) == 1
 
 
 @of("purge")
