@@ -466,14 +466,17 @@ def test_nothing_is_claimed_from_a_paused_queue(anybody: Asker, cluster: LocalCl
     task_id = anybody.enqueue(queue)
 
     pausing = ask("pause")
-    while_paused = anybody.post("claim", {"queue": queue, "wait_s": 0.3}).json["claims"]
+    while_paused = anybody.post("claim", {"queue": queue, "wait_s": 0.3}).json
+    typed = CliRunner().invoke(main, ["claim", queue, "--nodes", ",".join(cluster.addresses)])
     paused = anybody.get("/v1/queues/paused").json["queues"]
     with Client(cluster.addresses) as client:
-        same = client.paused()
+        same, claims = client.paused(), client.claim(queue)
     resuming = ask("resume")
 
     assert pausing.json == {"queue": queue, "is_paused": True, "missing": []}
-    assert while_paused == [] and queue in paused and same == paused
+    assert (claims, claims.withheld, while_paused) == ([], "paused", {"claims": [], "withheld": "paused"})
+    assert (typed.exit_code, typed.stdout) == (0, "") and typed.stderr.startswith(f"{queue} is paused, so nothing")
+    assert queue in paused and same == paused
     assert resuming.json == {"queue": queue, "is_paused": False, "missing": []}
     assert anybody.claim(queue)["id"] == task_id and queue not in anybody.get("/v1/queues/paused").json["queues"]
 

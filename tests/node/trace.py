@@ -190,7 +190,8 @@ def answers_of(names: Names, question: m.Message, now_ms: int, answer: m.Message
             doubt = "" if answer.is_definite else ", perhaps"
             return [f"failed{doubt}: {answer.code}: {names.inside(answer.text)}"]
         case m.Claimed():
-            return [f"claimed {_all_of(names, answer.batches) or 'nothing'}"]
+            why = f" ({answer.withheld})" if answer.withheld else ""
+            return [f"claimed {_all_of(names, answer.batches) or 'nothing'}{why}"]
         case m.Got():
             return names.beside((row.id, _seen(now_ms, row)) for row in answer.tasks) or ["no task"]
         case m.SettingPut():

@@ -23,6 +23,10 @@ AWAITED_MAX = 64
 ENTRIES_MAX = DEFAULT_LIMITS.log_entries + 2
 """Entries of a task in one answer: of its log, and a result and an error besides."""
 
+WITHHELD = ("paused", "limited", "leaderless")
+"""Why a claim got nothing, though tasks may wait: its queue is paused; its limits allow no more claims just now;
+some partitions have no leader, and what waits there nobody can grant."""
+
 _SLOT_TOKEN = bytes(8)
 
 
@@ -117,11 +121,15 @@ class Claim(Message):
 
 @attrs.frozen
 class Claimed(Message):
-    """Granted claims, best first; none when nothing waits. Parked for ``waited_ms`` before the grant."""
+    """Granted claims, best first; none when nothing waits. Parked for ``waited_ms`` before the grant.
+
+    ``withheld``: why there are none though tasks may wait, one of ``WITHHELD``; empty when nothing waits, or when
+    the answering node does not know why, or is of an older release."""
 
     request: int = fields.number()
     waited_ms: int = fields.number()
     batches: tuple[ClaimBatch, ...] = fields.rows(ClaimBatch)
+    withheld: str = fields.text(16, default="", since=3)
 
 
 @attrs.frozen
