@@ -46,7 +46,7 @@ from skuld_py.model.messages.client import (
 )
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
 from skuld_py.model.messages.operating import RefusalRow, Steer, Steered
-from skuld_py.model.messages.outcomes import DELAY_MS_MAX, Cancel, Conclude, Revival, Revive, Revived
+from skuld_py.model.messages.outcomes import DELAY_MS_MAX, Cancel, Conclude, Evict, Revival, Revive, Revived
 from skuld_py.model.messages.reads import (
     ENDS_MAX,
     NOT_ENDED,
@@ -176,7 +176,7 @@ OPERATIONS: tuple[str, ...] = (
     "Interest", "Stirred", "Ebb", "Ebbed", "Collect", "Collected", "Borrow", "Lent", "Reckon", "Reckoned",
     "Spent", "Freed", "Offer", "Offered", "Discard", "Discarded", "Sum", "Summed", "PartialGossip",
     "Report", "Reported", "Muster", "Mustered", "Submit", "Kill", "Advance", "Decreed", "Survey", "Surveyed",
-    "Follow", "Followed", "Steer", "Steered",
+    "Follow", "Followed", "Steer", "Steered", "Evict",
 )
 """The operation table: a message's code on the wire is the index of its name here. ``MESSAGES`` is of classes."""
 
@@ -256,6 +256,7 @@ __all__ = [
     "Ebbed",
     "Enqueue",
     "EntryRow",
+    "Evict",
     "Failed",
     "Fetch",
     "FetchReplica",
