@@ -118,6 +118,9 @@ def _option(option: Option) -> Callable[[Command], Command]:
     if kind is Plain.FLAG:
         return click.option(*flags.split("/"), option.name, is_flag=True, show_default=False, help=option.help)
     is_many = kind in (Plain.PAIRS, Plain.STATES) or isinstance(kind, Many)
+    if option.default is REQUIRED:
+        return click.option(flags, option.name, type=_type(kind), multiple=is_many, help=option.help,
+                            required=True, metavar=option.word)
     default = _typed_default(option) if option.shown is True and not is_many else None
     return click.option(
         flags, option.name, type=_type(kind), multiple=is_many, help=option.help, default=default,

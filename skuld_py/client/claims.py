@@ -99,6 +99,13 @@ class Claim:
         return self.deadline - self.clock()
 
 
+class Claims(list[Claim]):
+    """What a claim was granted, best first. ``withheld``: why it is empty though tasks may wait, ``paused``,
+    ``limited`` or ``leaderless``; empty when none waits, or nodes of an older release were asked."""
+
+    withheld: str = ""
+
+
 def claims_of(batch: m.ClaimBatch, deadline: float, clock: Callable[[], float] = steady_s,
               lease_s: float = LEASE_S) -> list[Claim]:
     """The claims of a batch as granted. Tasks of one header mostly come in a row, and are made together."""

@@ -18,6 +18,7 @@ from skuld_py.client.coalescing import one_by_one
 from skuld_py.client.holding import CLAIM_BYTES, fenced, no_loss, parts_with_entries, verdicts_of, with_entries
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.model import columns
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import FAILED, RELEASED, SNOOZED
@@ -75,13 +76,17 @@ class Concluding:
             raise Uncertain("uncertain", "a leader did not answer in time; what was not released will lapse")
 
     @verb
-    def cancel(self, *ids: bytes | str, w: int | None = None) -> Work[None]:
-        """Let these tasks be claimed no more. A holder learns it by renewing; if it completes the task all the
-        same, the task is completed. It cannot be taken back. Refused as ``no_such_task`` when one of them does not
-        exist: then none is cancelled, and a task that is enqueued under the id later lives."""
-        copies = checking.as_w(w) or 0
+    def cancel(self, *ids: bytes | str, w: int | None = None) -> Work[int]:
+        """Let these tasks be claimed no more; gives how many of them are cancelled, now or since before: others
+        had been completed. A holder learns it by renewing; if it completes the task all the same, the task is
+        completed. It cannot be taken back. Refused as ``no_such_task`` when one of them does not exist: then none
+        is cancelled, and a task that is enqueued under the id later lives. A node of a release before 0.2 does not
+        say what was completed: all are counted.
+        """
+        copies, count = checking.as_w(w) or 0, 0
         for done, part in enumerate(_ids_in_parts(ids)):
-            yield from as_part(done, ask(m.Acked, m.Cancel(0, copies, 0, b"".join(part))))
+            count += yield from as_part(done, self._marked(part, copies))
+        return count
 
     @verb
     def retry(self, *ids: bytes | str) -> Work[None]:
@@ -103,6 +108,12 @@ class Concluding:
             listed = ", ".join(map(task_ids.to_text, which[:5]))
             code = NOT_REVIVED[outcome.name]
             raise Refused(code, f"ids: {len(which)} cannot be retried ({code}): {listed}")
+
+    def _marked(self, ids: Sequence[bytes], copies: int = 0) -> Work[int]:
+        """Cancel as many as a request may name; gives how many of them had not been completed."""
+        named = [*dict.fromkeys(ids)]
+        answer = (yield from ask(m.Acked, m.Cancel(0, copies, 0, b"".join(named)))).message
+        return len(named) - len(columns.unpack_u64(answer.ended))
 
     def _revive(self, ids: Sequence[bytes]) -> Work[bytes]:
         """What became of each, a byte for each."""

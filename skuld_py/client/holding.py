@@ -13,7 +13,7 @@ import attrs
 
 from skuld_py.client import checking
 from skuld_py.client.asking import Answered, Ask, Joint, Work, as_part, ask, ask_either, verb
-from skuld_py.client.claims import LEASE_S, Claim, ClaimKey, HeldClaim, claims_of
+from skuld_py.client.claims import LEASE_S, Claim, ClaimKey, Claims, HeldClaim, claims_of
 from skuld_py.client.coalescing import one_by_one
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Fenced, Refused, SkuldError, Uncertain
@@ -67,13 +67,15 @@ class Holding:
 
     @verb
     def claim(self, queue: str, *, n: int = 1, lease_s: float = LEASE_S, wait_s: float = 0,
-              fence: int = 0) -> Work[list[Claim]]:
+              fence: int = 0) -> Work[Claims]:
         """Hold up to ``n`` waiting tasks for ``lease_s``, nearly the best of all nodes; wait up to ``wait_s``
         for one. As many large payloads as one answer holds.
 
-        Empty when nothing waits; refused as ``no_leader`` where no partition has a leader that could say so. Order
-        is exact within a partition, approximate across. ``fence``: of the seat that it is for, in the queue of a
-        workflow's step (``take_seats``); refused as ``stale_allocation`` when seats have changed since.
+        Empty when nothing waits; refused as ``no_leader`` where no partition has a leader that could say so. Its
+        ``withheld`` says why it is empty though tasks may wait: ``paused``, ``limited``, or ``leaderless`` when
+        some partitions have no leader. Order is exact within a partition, approximate across. ``fence``: of the
+        seat that it is for, in the queue of a workflow's step (``take_seats``); refused as ``stale_allocation``
+        when seats have changed since.
         """
         return (yield from self._claim(queue, n, lease_s, wait_s, fence))
 
@@ -83,7 +85,7 @@ class Holding:
         claims = yield from self._claim(queue, 1, lease_s, wait_s)
         return claims[0] if claims else None
 
-    def _claim(self, queue: str, n: int, lease_s: float, wait_s: float, fence: int = 0) -> Work[list[Claim]]:
+    def _claim(self, queue: str, n: int, lease_s: float, wait_s: float, fence: int = 0) -> Work[Claims]:
         names.check_name("queue", queue)
         lease_ms = checking.as_ms("lease_s", lease_s, least=1)
         wait_ms = checking.as_ms("wait_s", wait_s, least=0)
@@ -94,7 +96,8 @@ class Holding:
         answer = yield from ask_either(m.Claimed, wish, attrs.evolve(wish, takes_proofs=False),
                                        is_idempotent=False, wait_s=wait_s, undo=_give_back)
         deadline = holder_deadline(answer.sent, lease_s, answer.message.waited_ms)
-        claims: list[Claim] = []
+        claims = Claims()
+        claims.withheld = answer.message.withheld
         for batch in answer.message.batches:
             claims += claims_of(batch, deadline, self._clock, lease_s)
         return claims

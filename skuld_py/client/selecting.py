@@ -1,11 +1,12 @@
 """The verbs about all tasks of which something is so: those of a queue, that call a function, that failed with
-such an error, that were enqueued between two times. Dead ones are retried, those that wait are cancelled.
+such an error, that were enqueued between two times. Dead ones are retried, those that wait are cancelled or moved
+to another queue, both are purged, and claims are taken from their holder.
 
 A page is found and done at a time: memory stays bounded, and after an error some are done. Asked for again, it
 goes on with the others, since what is done is not found any more. With ``dry_run`` it only counts.
 
-Nodes know queues, states and times; calls and errors are looked at here. Errors are no part of a page: to choose
-by them costs a read of every task that is found otherwise.
+Nodes know queues, states and times; calls, errors and holders are looked at here. A page has the errors if it is
+asked for them; where a node of an older release has no place for them, every task that is found otherwise is read.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from fnmatch import fnmatchcase
 import attrs
 
 from skuld_py.calls.payloads import check_name, function_of
+from skuld_py.client import checking
 from skuld_py.client.asking import Work, as_part, ask, verb
 from skuld_py.client.concluding import Concluding
+from skuld_py.client.holding import verdicts_of
+from skuld_py.client.moving import copy_of
+from skuld_py.client.options import batches_of
 from skuld_py.client.preludes import Time, time_ms_of
 from skuld_py.client.reading import Reading
 from skuld_py.errors import Refused
+from skuld_py.model import columns, names
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
-from skuld_py.model import names
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
 
@@ -31,7 +36,9 @@ PAGE = 500
 """Tasks found, and done, at a time."""
 PATTERN_CHARS_MAX = 500
 _DEAD = 1 << State.DEAD
+_CLAIMED = 1 << State.CLAIMED
 _TO_COME = 1 << State.WAITING | 1 << State.SCHEDULED | 1 << State.BLOCKED
+_TOKEN_BYTES = 8
 
 
 @attrs.frozen
@@ -44,20 +51,26 @@ class _Choice:
     until_ms: int
     function: str | None
     error: str | None
+    holder: str | None = None
 
     def question(self, after: bytes) -> m.List:
         """Asks for the page behind an id."""
-        return m.List(0, self.queue, after, PAGE, self.states, self.since_ms, self.until_ms)
+        return m.List(0, self.queue, after, PAGE, self.states, self.since_ms, self.until_ms,
+                      with_errors=self.error is not None)
 
     def suits(self, task: Task) -> bool:
         """Whether a task is one, but for its error."""
         return bool(self.states >> State[task.state.upper()] & 1) and (
-            self.function is None or function_of(task.payload) == self.function)
+            self.function is None or function_of(task.payload) == self.function) and (
+            self.holder is None or (bool(task.claims) and task.claims[-1].holder == self.holder))
 
-    def has_error(self, task: Task) -> bool:
+    def has_error(self, error: bytes) -> bool:
         """Whether a task failed in such a way."""
-        said = (task.error or b"").decode("utf-8", "replace")
-        return self.error is None or fnmatchcase(said.lower(), self.error.lower())
+        return self.error is None or fnmatchcase(error.decode("utf-8", "replace").lower(), self.error.lower())
+
+
+Act = Callable[[Sequence[Task], m.Listed], Work[int]]
+"""Does it to some tasks of a page; gives to how many."""
 
 
 class Selecting(Concluding, Reading):
@@ -73,7 +86,7 @@ class Selecting(Concluding, Reading):
         """
         names.check_name("queue", queue)
         choice = self._choice(queue, _TO_COME, None, None, None, None)
-        return (yield from self._each_page(choice, self._cancelled, progress))
+        return (yield from self._each_page(choice, self._each(self._cancelled), progress))
 
     @verb
     def retry_all(self, queue: str | None = None, *, function: str | None = None, error: str | None = None,
@@ -83,12 +96,12 @@ class Selecting(Concluding, Reading):
         ``retry`` says, are left out and not counted.
 
         ``function``: only calls of it. ``error``: only those whose last error is like this pattern, ``*`` for any
-        text, large letters like small ones; each task is read for it. ``since``, ``until``: only those that were
+        text, large letters like small ones. ``since``, ``until``: only those that were
         enqueued then or later, and before then. ``dry_run``: only count. ``progress`` is called after each page
         with how many so far.
         """
         choice = self._choice(queue, _DEAD, since, until, function, error)
-        return (yield from self._each_page(choice, None if dry_run else self._revived, progress))
+        return (yield from self._each_page(choice, None if dry_run else self._each(self._revived), progress))
 
     @verb
     def cancel_all(self, queue: str | None = None, *, function: str | None = None, since: Time | None = None,
@@ -97,7 +110,51 @@ class Selecting(Concluding, Reading):
         """Cancel all tasks of a queue, or of all, that wait, are scheduled or blocked; gives how many. Which of
         them is chosen as in ``retry_all``. It cannot be taken back."""
         choice = self._choice(queue, _TO_COME, since, until, function, None)
-        return (yield from self._each_page(choice, None if dry_run else self._cancelled, progress))
+        return (yield from self._each_page(choice, None if dry_run else self._each(self._cancelled), progress))
+
+    @verb
+    def purge_all(self, queue: str | None = None, *, function: str | None = None, error: str | None = None,
+                  since: Time | None = None, until: Time | None = None, dry_run: bool = False,
+                  progress: Callable[[int], None] | None = None) -> Work[int]:
+        """Cancel all tasks of a queue, or of all, that wait, are scheduled or blocked, and the dead ones too, so
+        that none of them ever runs; gives how many. Which of them is chosen as in ``retry_all``. It cannot be
+        taken back."""
+        choice = self._choice(queue, _TO_COME | _DEAD, since, until, function, error)
+        return (yield from self._each_page(choice, None if dry_run else self._each(self._cancelled), progress))
+
+    @verb
+    def move_all(self, queue: str, to: str, *, function: str | None = None, since: Time | None = None,
+                 until: Time | None = None, dry_run: bool = False,
+                 progress: Callable[[int], None] | None = None) -> Work[int]:
+        """Move all tasks of a queue that wait, are scheduled or blocked to another one; gives how many. Which of
+        them is chosen as in ``retry_all``.
+
+        A moved task is a copy with another id, which follows from the first one's: as old, without a unique name,
+        with no attempts yet. The first one is cancelled, and who waits for that sees it so. None is lost and none
+        copied twice, whatever breaks; move again. One that is claimed in that very moment goes on in the other
+        queue when its claim has ended, unless it was completed by then.
+        """
+        names.check_name("to", to)
+        if to == queue:
+            raise Refused("bad_name", f"to: {to!r} is the queue where they are; name another", field="to")
+        choice = self._choice(queue, _TO_COME, since, until, function, None)
+
+        def moved(tasks: Sequence[Task], page: m.Listed) -> Work[int]:
+            return self._moved(to, tasks, page)
+        return (yield from self._each_page(choice, None if dry_run else moved, progress))
+
+    @verb
+    def release_all(self, queue: str | None = None, *, holder: str, function: str | None = None,
+                    since: Time | None = None, until: Time | None = None, dry_run: bool = False,
+                    progress: Callable[[int], None] | None = None) -> Work[int]:
+        """Take all claims of a queue, or of all, from ``holder``: their tasks wait again at once; gives how many.
+        Which of the tasks is chosen as in ``retry_all``.
+
+        For holders that are gone, or hang. One that lives learns it by renewing, and if it completes a task all
+        the same, that is completed: so tasks may run twice at once."""
+        names.check_name("holder", holder, names.WIDE_NAME)
+        choice = attrs.evolve(self._choice(queue, _CLAIMED, since, until, function, None), holder=holder)
+        return (yield from self._each_page(choice, None if dry_run else self._evicted, progress))
 
     def _choice(self, queue: str | None, states: int, since: Time | None, until: Time | None,
                 function: str | None, error: str | None) -> _Choice:
@@ -112,7 +169,12 @@ class Selecting(Concluding, Reading):
         return _Choice(queue or "", states, time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms),
                        function, error)
 
-    def _each_page(self, choice: _Choice, act: Callable[[Sequence[bytes]], Work[int]] | None,
+    @staticmethod
+    def _each(act: Callable[[Sequence[bytes]], Work[int]]) -> Act:
+        """What is done to tasks by their ids alone."""
+        return lambda tasks, page: act([task.id for task in tasks])
+
+    def _each_page(self, choice: _Choice, act: Act | None,
                    progress: Callable[[int], None] | None) -> Work[int]:
         count, pages, after, is_over = 0, 0, b"", False
         while not is_over:
@@ -122,21 +184,50 @@ class Selecting(Concluding, Reading):
                 progress(count)
         return count
 
-    def _page(self, choice: _Choice, act: Callable[[Sequence[bytes]], Work[int]] | None,
-              after: bytes) -> Work[tuple[int, int, bytes]]:
+    def _page(self, choice: _Choice, act: Act | None, after: bytes) -> Work[tuple[int, int, bytes]]:
         """How many of a page were found and done, and behind which id to go on; a majority says where they
         stand."""
         page = (yield from ask(m.Listed, choice.question(after))).message
-        tasks = [task for task in (yield from self._bare(task_ids.split(page.ids))) if choice.suits(task)]
-        if choice.error is not None:
+        found = task_ids.split(page.ids)
+        has_errors = 0 < len(page.errors) == len(found)
+        if has_errors:
+            errors = zip(found, page.errors.unpack("errors"), strict=True)
+            found = [task_id for task_id, error in errors if choice.has_error(error[_TOKEN_BYTES:])]
+        tasks = [task for task in (yield from self._bare(found)) if choice.suits(task)]
+        if choice.error is not None and not has_errors:
             read = yield from self._get([task.id for task in tasks])
-            tasks = [task for task in read if choice.suits(task) and choice.has_error(task)]
-        done = len(tasks) if act is None or not tasks else (yield from act([task.id for task in tasks]))
+            tasks = [task for task in read if choice.suits(task) and choice.has_error(task.error or b"")]
+        done = len(tasks) if act is None or not tasks else (yield from act(tasks, page))
         return len(tasks), done, page.upto
 
+    def _moved(self, to: str, tasks: Sequence[Task], page: m.Listed) -> Work[int]:
+        """Copies, which wait for the first ones; then those are cancelled. Copies of what was completed before
+        are cancelled, too."""
+        records = dict(zip(task_ids.split(page.ids), page.bodies.unpack("bodies"), strict=True))
+        copies = [copy_of(task.id, records[task.id], to) for task in tasks]
+        at = 0
+        for rests in checking.chunks([copy.rest for copy in copies]):
+            part, at = copies[at : at + len(rests)], at + len(rests)
+            batches = batches_of([copy.head for copy in part], [copy.id for copy in part], rests)
+            yield from ask(m.Acked, m.Enqueue(0, 0, batches))
+        answer = yield from ask(m.Acked, m.Cancel(0, 0, 0, b"".join([task.id for task in tasks])))
+        ended = columns.unpack_u64(answer.message.ended)
+        if ended:
+            yield from self._cancelled([copies[number].id for number in ended])
+        return len(tasks) - len(ended)
+
+    def _evicted(self, tasks: Sequence[Task], page: m.Listed) -> Work[int]:
+        ended = 0
+        answer = yield from ask(m.Renewed, m.Evict(
+            0, b"".join([task.id for task in tasks]), columns.pack_u64([task.claims[-1].token for task in tasks])))
+        for verdict in verdicts_of(answer):
+            if verdict.end_ms is None:
+                raise self._unanswered()
+            ended += bool(verdict.end_ms)
+        return ended
+
     def _cancelled(self, ids: Sequence[bytes]) -> Work[int]:
-        yield from ask(m.Acked, m.Cancel(0, 0, 0, b"".join(ids)))
-        return len(ids)
+        return (yield from self._marked(ids))
 
     def _revived(self, ids: Sequence[bytes]) -> Work[int]:
         outcomes = yield from self._revive(ids)

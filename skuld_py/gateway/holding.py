@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import cast
 
-from skuld_py.client.claims import Claim
+from skuld_py.client.claims import Claims
 from skuld_py.errors import SkuldError
 from skuld_py.gateway.call import Call
 from skuld_py.model.leases import RATE
-from skuld_py.verbs import documents
+from skuld_py.verbs import documents, withholding
 from skuld_py.verbs.holding import floor_ms
 
 
@@ -28,20 +29,20 @@ async def claim(call: Call, queue: str, n: int, lease_s: float, wait_s: float, h
         if claiming.done():
             found = claiming.result()
         else:  # what comes for it yet, the client gives back
-            found = []
+            found = Claims()
         if found and going.done():
             with suppress(SkuldError):  # then they lapse
                 await call.client.release(*found)
-            found = []
+            found = Claims()
     finally:
         claiming.cancel()
         going.cancel()
-    return documents.Claimed(claims=[
+    return cast(documents.Claimed, {"claims": [
         {**documents.granted(held), "valid_s": floor_ms((held.deadline - call.arrived) * (1 - 2 * RATE))}
-        for held in found])
+        for held in found], **withholding.withheld_of(found)})
 
 
-async def _claim(call: Call, holder: str, queue: str, n: int, lease_s: float, wait_s: float) -> list[Claim]:
+async def _claim(call: Call, holder: str, queue: str, n: int, lease_s: float, wait_s: float) -> Claims:
     """The holder is read before anything is awaited, so that no other claim can change it."""
     call.client.holder = holder
     return await call.client.claim(queue, n=n, lease_s=lease_s, wait_s=wait_s)

@@ -40,6 +40,7 @@ _VERBS: Mapping[type[m.Message], str] = {
     m.PutSetting: "pause",
     m.Cancel: "cancel",
     m.Revive: "retry",
+    m.Evict: "release_all",
     m.Offer: "collectable",
     m.Discard: "archived",
     m.Report: "report",

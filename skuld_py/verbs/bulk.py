@@ -1,4 +1,5 @@
-"""The verbs about all tasks of which something is so, which take as long as there are many: retry, cancel.
+"""The verbs about all tasks of which something is so, which take as long as there are many: retry, cancel, purge,
+move, and take from a holder.
 
 Each can be asked what it would do. Tasks that are named by their ids have verbs of their own (``tasks``).
 """
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict
 
-from skuld_py.verbs.options import ANY_QUEUE, FUNCTION, SINCE, UNTIL, Line, Option, Plain, Request
+from skuld_py.verbs.options import ANY_QUEUE, FUNCTION, QUEUE, SINCE, UNTIL, Line, Option, Plain, Request
 from skuld_py.verbs.schemas import Says
 from skuld_py.verbs.verb import Given, Said, Scope, verb
 from skuld_py.verbs.words import many
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
 ERROR = Option(
     "error", Line(1, 500, "*timeout*"), None, shown="all", word="PATTERN",
     help="Only tasks whose last error is like this; * is any text, large letters are like small ones.",
-    told="Only tasks whose last error is like this pattern: * is any text, large letters are like small ones. Each"
-         " task that is asked for otherwise is read for it.")
+    told="Only tasks whose last error is like this pattern: * is any text, large letters are like small ones.")
+TO = Option("to", Plain.NAME, word="QUEUE", help="The queue to which they are moved.", told=None)
+HOLDER = Option(
+    "holder", Plain.HOLDER, word="NAME",
+    help="Whose claims are taken, as 'skuld get' shows it.",
+    told="Whose claims are taken.")
 DRY_RUN = Option(
     "dry_run", Plain.FLAG, False, flag="--dry-run",
     help="Say how many there are, and do nothing.",
@@ -82,4 +87,64 @@ async def cancel_all(client: AsyncClient, dry_run: bool, progress: Callable[[int
     return Chosen(count=await client.cancel_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
 
 
-VERBS = (retry_all, cancel_all)
+@verb("POST /v1/bulk/purge", Scope.ADMIN,
+      Request("PurgeAll", "Tasks none of which is ever to run.",
+              (ANY_QUEUE, FUNCTION, ERROR, SINCE, UNTIL, DRY_RUN)),
+      Chosen, "Cancel all tasks of which this is so that wait, are scheduled, blocked or dead; says how many.",
+      command="bulk purge", is_long=True, says=lambda done, given: _said(done, given, "purged"))
+async def purge_all(client: AsyncClient, dry_run: bool, progress: Callable[[int], None],
+                    **which: Any) -> Chosen:
+    """Cancel the tasks of QUEUE, or of all queues, that wait, are scheduled or blocked, and the dead ones too.
+
+    None of them ever runs, or can be retried; it cannot be taken back. Say which with the options, and look first
+    what it would do. Claimed ones go on. A page at a time: after an error some are cancelled; run it again.
+
+    \b
+    Examples:
+      skuld bulk purge reports --dry-run
+      skuld bulk purge reports --error '*no such table*'
+    """
+    return Chosen(count=await client.purge_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
+
+
+@verb("POST /v1/bulk/move", Scope.ADMIN,
+      Request("MoveAll", "Tasks that are to wait in another queue.",
+              (QUEUE, TO, FUNCTION, SINCE, UNTIL, DRY_RUN)),
+      Chosen, "Move all tasks of which this is so that wait, are scheduled or blocked to another queue; says how"
+      " many. Each becomes another task, with another id, and the first one is cancelled.",
+      command="bulk move", is_long=True, says=lambda done, given: _said(done, given, "moved"))
+async def move_all(client: AsyncClient, dry_run: bool, progress: Callable[[int], None], **which: Any) -> Chosen:
+    """Move the tasks of QUEUE that wait, are scheduled or blocked to another queue.
+
+    A moved task is a copy with another id, and the first one is cancelled: who waits for that sees it so. None is
+    lost, and none copied twice, whatever breaks; run it again. Claimed ones go on.
+
+    \b
+    Examples:
+      skuld bulk move reports --to reports-slow --function shop:yearly --dry-run
+      skuld bulk move reports --to reports-slow --function shop:yearly
+    """
+    return Chosen(count=await client.move_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
+
+
+@verb("POST /v1/bulk/release", Scope.ADMIN,
+      Request("ReleaseAll", "Claims that are to be taken from their holder.",
+              (ANY_QUEUE, HOLDER, FUNCTION, SINCE, UNTIL, DRY_RUN)),
+      Chosen, "Take all claims of a holder from it: their tasks wait again at once; says how many.",
+      command="bulk release", is_long=True, says=lambda done, given: _said(done, given, "released"))
+async def release_all(client: AsyncClient, dry_run: bool, progress: Callable[[int], None],
+                      **which: Any) -> Chosen:
+    """Take the claims of a holder in QUEUE, or in all queues, from it; their tasks wait again at once.
+
+    For a holder that is gone, or hangs: else they would wait for the ends of its leases. One that lives learns it
+    when it renews, and until then works on, so a task may run twice at once.
+
+    \b
+    Examples:
+      skuld bulk release --holder host-7:4711 --dry-run
+      skuld bulk release reports --holder host-7:4711
+    """
+    return Chosen(count=await client.release_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
+
+
+VERBS = (retry_all, cancel_all, purge_all, move_all, release_all)

@@ -10,7 +10,7 @@ Nothing heavy is imported: help of the command line looks at what verbs answer, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NotRequired, cast
+from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -91,6 +91,9 @@ class Claimed(TypedDict):
     """What was claimed, best first; empty when nothing waits."""
 
     claims: list[Held]
+    withheld: NotRequired[Annotated[Literal["paused", "limited", "leaderless"], Says(
+        "Why it is empty though tasks may wait: the queue is paused, its limits allow no more just now, or some"
+        " partitions have no leader. Left out when none waits.")]]
 
 
 class Renewed(TypedDict):
@@ -136,6 +139,13 @@ class Done(TypedDict):
     """All of it is done."""
 
     count: int
+
+
+class Cancelled(TypedDict):
+    """So many are cancelled, now or since before."""
+
+    count: int
+    completed: Annotated[int, Says("How many had been completed before: those stay as they are.")]
 
 
 class Appended(TypedDict):

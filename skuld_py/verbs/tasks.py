@@ -34,19 +34,29 @@ if TYPE_CHECKING:
     from skuld_py.client.async_client import AsyncClient
 
 
+def _cancelled(done: d.Cancelled) -> str:
+    words = f"{many(done['count'], 'task')} cancelled"
+    return f"{words}, {done['completed']} had been completed" if done["completed"] else words
+
+
 @verb("POST /v1/tasks/cancel", Scope.ENQUEUE,
-      Request("Cancel", "Tasks that nobody wants done any more.", (IDS, COPIES)), d.Done,
-      "Let nobody claim these tasks any more. It cannot be taken back.", command="cancel",
-      says=lambda done, _: (f"{many(done['count'], 'task')} cancelled", {"cancelled": done["count"]}))
-async def cancel(client: AsyncClient, ids: Sequence[bytes], w: int | None) -> d.Done:
+      Request("Cancel", "Tasks that nobody wants done any more.", (IDS, COPIES)), d.Cancelled,
+      "Let nobody claim these tasks any more; says how many had been completed. It cannot be taken back.",
+      command="cancel", says=lambda done, _: (_cancelled(done), {"cancelled": done["count"],
+                                                                 "completed": done["completed"]}))
+async def cancel(client: AsyncClient, ids: Sequence[bytes], w: int | None) -> d.Cancelled:
     """Cancel the tasks ID...: nobody claims them any more, and who holds one learns it when he renews.
+
+    Says how many are cancelled, and how many had been completed before, which stay as they are. One that was
+    cancelled before counts as cancelled, so it may be said again.
 
     \b
     Example:
       skuld cancel 000006cvl5s5o0000000e1k0g5u3k7qh
     """
-    await client.cancel(*ids, w=w)
-    return d.Done(count=len(ids))
+    named = dict.fromkeys(ids)
+    count = await client.cancel(*named, w=w)
+    return d.Cancelled(count=count, completed=len(named) - count)
 
 
 @verb("POST /v1/tasks/retry", Scope.ADMIN, Request("Retry", "Dead tasks that are to begin anew.", (IDS,)), d.Done,

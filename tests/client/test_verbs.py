@@ -31,7 +31,7 @@ from skuld_py.client.waiting import End
 from skuld_py.model.ids import time_of, to_text
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.messages import ENDS_MAX
-from skuld_py.model.task import LogEntry
+from skuld_py.model.task import LogEntry, Task
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
 
 VERBS = {name for of in Verbs.__mro__ for name, value in vars(of).items() if isinstance(value, verb | stream)}
@@ -356,7 +356,7 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
     task_ids = client.enqueue_many(queue, [b"x", b"y"])
     held = client.claim_one(queue)
 
-    client.cancel(*task_ids)
+    assert client.cancel(*task_ids, task_ids[0]) == 2
     assert client.claim(queue, n=5) == []
     assert not held.is_cancelled
     client.renew(held)
@@ -367,6 +367,7 @@ def a_cancelled_task_is_claimed_by_nobody(client: Any, queue: str) -> None:
     assert {task.state for task in client.list(queue)} == {"cancelled"}
     client.complete(held)
     assert client.get(held.id).state == "completed"
+    assert client.cancel(*task_ids) == 1
 
 
 @of("purge")
@@ -431,6 +432,81 @@ def what_waits_is_cancelled_of_which_something_is_so(client: Any, queue: str) ->
     assert client.cancel_all(f"{queue}-other") == 0
     assert states() == ["cancelled", "waiting", "cancelled", "claimed"]
     client.complete(held)
+
+
+def claimed(client: Any, queue: str, count: int) -> list[Any]:
+    """So many claims, however many it takes to ask for them."""
+    claims: list[Any] = []
+    while len(claims) < count:
+        claims += client.claim(queue, n=count - len(claims), wait_s=5)
+    return claims
+
+
+@of("purge_all")
+def what_is_dead_is_purged_too_and_by_its_error(client: Any, queue: str) -> None:
+    dead = client.enqueue_many(queue, [b"x", b"y"], retry=Retry(max_attempts=1))
+    for claim, error in zip(claimed(client, queue, 2), ("Timeout", b"full"), strict=True):
+        client.fail(claim, error)
+    client.enqueue_many(queue, [b"z"] * 2)
+    held, = claimed(client, queue, 1)
+
+    assert client.purge_all(queue, dry_run=True) == 3
+    assert client.purge_all(queue, error="*full*") == 1
+    assert sorted(task.state for task in client.get_many(dead)) == ["cancelled", "dead"]
+    assert client.purge_all(queue) == 2 and client.purge_all(queue) == 0
+    assert client.count(queue, states=["cancelled"]) == 3 and client.get(held.id).state == "claimed"
+    client.complete(held)
+
+
+@of("move_all")
+def what_waits_goes_on_in_another_queue_as_it_was(client: Any, queue: str) -> None:
+    to, later = f"{queue}-to", datetime.now(UTC) + timedelta(days=1)
+    first = client.enqueue(queue, b"first", priority=3, retry=Retry(max_attempts=7), headers={"a": "b"})
+    keyed = client.enqueue_many(queue, [b"k1", b"k2"], key="customer 7")
+    scheduled = client.enqueue(queue, b"later", not_before=later, unique="once")
+    client.enqueue(queue, b"blocked", deps=[scheduled])
+    held = client.claim_one(queue)
+    told: list[int] = []
+
+    assert held.id == first
+    assert client.move_all(queue, to, dry_run=True) == 4 and client.count(to) == 0
+    assert client.move_all(queue, to, function="shop:add") == 0
+    assert client.move_all(queue, to, progress=told.append) == 4 == told[-1]
+    assert client.move_all(queue, to) == 0
+    client.release(held)
+    assert client.move_all(queue, to) == 1
+
+    assert {task.state for task in client.list(queue)} == {"cancelled"}
+    found = {task.payload: task for task in client.list(to)}
+    assert [*found] and sorted(found) == [b"blocked", b"first", b"k1", b"k2", b"later"]
+    moved, was = found[b"first"], client.get(first)
+    for name in ("priority", "retry", "headers", "not_before_ms", "expires_ms", "enqueued_ms", "key"):
+        assert getattr(moved, name) == getattr(was, name), name
+    assert (moved.deps, moved.id == first, found[b"later"].not_before_ms) == (
+        (first,), False, client.get(scheduled).not_before_ms)
+    assert found[b"blocked"].deps == (scheduled,) and found[b"k1"].key == "customer 7"
+    assert keyed == sorted(keyed) and found[b"k1"].id < found[b"k2"].id
+    assert client.claim(to, wait_s=20)[0].payload == b"first"
+
+
+@of("release_all")
+def the_claims_of_a_holder_are_taken_from_it(client: Any, queue: str) -> None:
+    client.enqueue_many(queue, [b"x"] * 3)
+    mine, holder = claimed(client, queue, 2), client.holder
+    inner = getattr(client, "_client", client)
+    inner.holder = f"{holder}-other"
+    kept = client.claim_one(queue)
+    inner.holder = holder
+
+    assert client.release_all(queue, holder="nobody") == 0
+    assert client.release_all(queue, holder=holder, dry_run=True) == 2
+    assert client.release_all(queue, holder=holder) == 2 and client.release_all(queue, holder=holder) == 0
+    assert client.get(kept.id).state == "claimed"
+    with pytest.raises(Fenced):
+        client.renew(mine[0])
+    assert {claim.id for claim in claimed(client, queue, 2)} == {claim.id for claim in mine}
+    client.complete(mine[1])
+    client.complete(kept)
 
 
 @of("renew")
@@ -801,6 +877,27 @@ def test_a_purge_that_is_refused_between_pages_says_so_and_goes_on_when_it_is_re
         assert client.purge("q") == 1
 
 
+def test_a_task_that_is_completed_while_it_is_moved_runs_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with MemoryClient() as client:
+        done, waits = client.enqueue_many("q", [b"done", b"waits"])
+        bare = Selecting._bare
+
+        def complete_then_read(self: Selecting, ids: Sequence[bytes]) -> Work[list[Task]]:
+            found = yield from bare(self, ids)
+            if len(ids) == 2:
+                claims = {claim.id: claim for claim in client.claim("q", n=2)}
+                client.release(claims[waits])
+                client.complete(claims[done])
+            return found
+        with monkeypatch.context() as patched:
+            patched.setattr(Selecting, "_bare", complete_then_read)
+            moved = client.move_all("q", "to")
+
+        assert moved == 1 and client.get(done).is_completed and client.get(waits).state == "cancelled"
+        assert {task.payload: task.state for task in client.list("to")}[b"done"] == "cancelled"
+        assert [claim.payload for claim in client.claim("to", n=9, wait_s=20)] == [b"waits"]
+
+
 OF_WORKFLOWS = {"submit_workflow", "workflow", "workflows", "await_workflow", "kill_workflow", "exhaust_input",
                 "seal_output", "follow_log"}
 """Their stories are in ``test_workflows``."""
@@ -949,6 +1046,10 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("retry_all", (), {"error": "x" * 501}, "bad_error"),
     ("retry_all", (), {"function": ""}, "bad_name"),
     ("cancel_all", ("a b",), {}, "bad_name"),
+    ("purge_all", ("a b",), {}, "bad_name"),
+    ("move_all", ("q", "a b"), {}, "bad_name"),
+    ("move_all", ("q", "q"), {}, "bad_name"),
+    ("release_all", ("q",), {"holder": "a b"}, "bad_name"),
     ("limits", ("a b",), {}, "bad_name"),
 ]
 

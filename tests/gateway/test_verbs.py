@@ -316,13 +316,28 @@ def test_what_is_cancelled_can_be_claimed_by_nobody_and_what_lives_is_not_retrie
     living, cancelled = [anybody.enqueue(queue) for _ in range(2)]
 
     alive = anybody.post("retry", {"ids": [living]})
-    assert anybody.post("cancel", {"ids": [cancelled]}).json == {"count": 1}
+    assert anybody.post("cancel", {"ids": [cancelled]}).json == {"count": 1, "completed": 0}
 
     refused(alive, 409, "not_dead", "ids")
     assert anybody.claim(queue)["id"] == living
     assert anybody.post("claim", {"queue": queue, "n": 10, "wait_s": 0.3}).json == {"claims": []}
     view = anybody.get(f"/v1/tasks/{cancelled}").json
     assert (view["state"], view["claims"]) == ("cancelled", []) and view["cancelled_ms"] > 0
+
+
+def test_what_had_been_completed_is_not_cancelled_and_each_door_says_so(
+        anybody: Asker, cluster: LocalCluster, queue: str) -> None:
+    done = anybody.enqueue(queue)
+    anybody.post("complete", name_of(anybody.claim(queue)))
+    waits = [anybody.enqueue(queue) for _ in range(2)]
+
+    answer = anybody.post("cancel", {"ids": [done, *waits, done]}).json
+    said = [CliRunner().invoke(main, ["cancel", *words, "--nodes", ",".join(cluster.addresses)]).stdout
+            for words in ([done, *waits], [done, "--json"], waits)]
+
+    assert answer == {"count": 2, "completed": 1}
+    assert said[0] == "2 tasks cancelled, 1 had been completed\n" and said[2] == "2 tasks cancelled\n"
+    assert json.loads(said[1]) == {"cancelled": 0, "completed": 1}
 
 
 def test_what_waits_in_a_queue_is_purged_over_http_and_on_the_command_line(
@@ -451,14 +466,17 @@ def test_nothing_is_claimed_from_a_paused_queue(anybody: Asker, cluster: LocalCl
     task_id = anybody.enqueue(queue)
 
     pausing = ask("pause")
-    while_paused = anybody.post("claim", {"queue": queue, "wait_s": 0.3}).json["claims"]
+    while_paused = anybody.post("claim", {"queue": queue, "wait_s": 0.3}).json
+    typed = CliRunner().invoke(main, ["claim", queue, "--nodes", ",".join(cluster.addresses)])
     paused = anybody.get("/v1/queues/paused").json["queues"]
     with Client(cluster.addresses) as client:
-        same = client.paused()
+        same, claims = client.paused(), client.claim(queue)
     resuming = ask("resume")
 
     assert pausing.json == {"queue": queue, "is_paused": True, "missing": []}
-    assert while_paused == [] and queue in paused and same == paused
+    assert (claims, claims.withheld, while_paused) == ([], "paused", {"claims": [], "withheld": "paused"})
+    assert (typed.exit_code, typed.stdout) == (0, "") and typed.stderr.startswith(f"{queue} is paused, so nothing")
+    assert queue in paused and same == paused
     assert resuming.json == {"queue": queue, "is_paused": False, "missing": []}
     assert anybody.claim(queue)["id"] == task_id and queue not in anybody.get("/v1/queues/paused").json["queues"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Mutant, mutant, script
 
 TESTS = "tests/node/test_parking.py::"
 WOKEN = TESTS + "test_as_many_are_woken_as_tasks_came_and_those_that_wait_longest"
@@ -23,6 +23,16 @@ def broken(name: str, rule: str, place: str, old: str, new: str, invariant: str,
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("leaderless-is-empty", "a claim is told that nothing waits, though some partitions have no leader",
+           "ClaimOperation._why_nothing", '"" if self.view.is_led_throughout else "leaderless"', '""', "A2",
+           "tests/node/test_parking.py::"
+           "test_a_claim_that_gets_nothing_is_told_of_partitions_that_nobody_leads", seeds=0),
+    mutant("paused-is-empty", "a claim is told that nothing waits, though the queue is paused",
+           "ClaimOperation._why_nothing", '            return "paused"\n', '            return ""\n', "A2",
+           "tests/node/test_parking.py::test_of_a_paused_queue_nothing_can_be_claimed_whoever_leads", seeds=0),
+    mutant("limited-is-empty", "a claim is told that nothing waits, though the limits of the queue are reached",
+           "GrantOperation.on_lent", '            self._withheld = "limited"\n', "            pass\n", "A2",
+           script("no more than the limit are held wherever they are asked for"), seeds=0),
     mutant("grants-noted-with-claims", "that grants are possible is noted only while a claim waits",
            "ParkedClaims.look",
            "        self._could_grant = may_grant\n",

@@ -302,6 +302,10 @@ class Stage:
         """Tasks that nobody shall claim."""
         return m.Cancel(1, w, 0, self.blob(words))
 
+    def evict(self, by: str, *words: str) -> m.Message:
+        """An operator takes claims from whoever holds them."""
+        return m.Evict(1, *self.held(by, words)[:2])
+
     def revive(self, by: str, *words: str) -> m.Message:
         """Dead tasks begin anew."""
         return m.Revive(1, self.blob(words))
@@ -470,7 +474,7 @@ class Stage:
 ASKS: Mapping[str, Callable[..., m.Message]] = {
     "enqueue": Stage.enqueue, "claim": Stage.claim, "complete": Stage.complete, "fail": Stage.fail,
     "snooze": Stage.snooze, "release": Stage.release, "renew": Stage.renew, "cancel": Stage.cancel,
-    "revive": Stage.revive, "get": Stage.get, "await": Stage.wait, "log": Stage.log,
+    "evict": Stage.evict, "revive": Stage.revive, "get": Stage.get, "await": Stage.wait, "log": Stage.log,
     "checkpoint": Stage.checkpoint}
 DOES: Mapping[str, Callable[..., None]] = {
     "cluster": Stage.cluster, "name": Stage.name, "pass": Stage.pass_, "limits": Stage.limits,

@@ -327,7 +327,27 @@ def test_of_a_paused_queue_nothing_can_be_claimed_whoever_leads(machines: Machin
     machines.ask(machines.names[0], m.Claim(2, "q", 1, 60_000, 0, "w"), b"worker")
     machines.pass_time(100)
 
-    assert machines.answers_to(b"worker") == [m.Claimed(2, 0, ())]
+    assert machines.answers_to(b"worker") == [m.Claimed(2, 0, (), "paused")]
+
+
+def test_a_claim_that_gets_nothing_is_told_of_partitions_that_nobody_leads() -> None:
+    machines = Machines(partitions=4)
+    machines.pass_time(3_000)
+    leaders = [document.leader for _, document in machines.documents.values()]
+    led = next(name for name in leaders if name != leaders[0])
+    asked = next(name for name in leaders if name != led)
+
+    def claimed(client: bytes) -> m.Message:
+        machines.ask(asked, m.Claim(2, "q", 1, 60_000, 0, "w"), client)
+        machines.pass_time(100)
+        answer, = machines.answers_to(client)
+        return answer
+    before = claimed(b"before")
+    machines.give(led, SessionChanged(Session.SUSPENDED))
+    machines.pass_time(1_000)
+
+    assert before == m.Claimed(2, 0, ())
+    assert claimed(b"after") == m.Claimed(2, 0, (), "leaderless")
 
 
 @pytest.mark.parametrize("make", [

@@ -170,6 +170,13 @@ def _gathered(asked: Iterable[_Asked]) -> list[str]:
     return [line if times == 1 else f"{line} ({times} times)" for line, times in found.items()]
 
 
+def _ended(names: Names, question: m.Message, answer: m.Acked) -> str:
+    if not isinstance(question, m.Cancel):
+        return ""
+    task_ids = ids.split(question.ids)
+    return names.of(b"".join(task_ids[number] for number in columns.unpack_u64(answer.ended)))
+
+
 # -- to clients ----------------------------------------------------------------------------------
 
 
@@ -177,12 +184,14 @@ def answers_of(names: Names, question: m.Message, now_ms: int, answer: m.Message
     """What a client was answered."""
     match answer:
         case m.Acked():
-            return [f"acked by {answer.copies}"]
+            ended = _ended(names, question, answer)
+            return [f"acked by {answer.copies}{ended and f', completed before: {ended}'}"]
         case m.Failed():
             doubt = "" if answer.is_definite else ", perhaps"
             return [f"failed{doubt}: {answer.code}: {names.inside(answer.text)}"]
         case m.Claimed():
-            return [f"claimed {_all_of(names, answer.batches) or 'nothing'}"]
+            why = f" ({answer.withheld})" if answer.withheld else ""
+            return [f"claimed {_all_of(names, answer.batches) or 'nothing'}{why}"]
         case m.Got():
             return names.beside((row.id, _seen(now_ms, row)) for row in answer.tasks) or ["no task"]
         case m.SettingPut():

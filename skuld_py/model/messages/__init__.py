@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     )
     from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
     from skuld_py.model.messages.operating import RefusalRow, Steer, Steered
-    from skuld_py.model.messages.outcomes import DELAY_MS_MAX, Cancel, Conclude, Revival, Revive, Revived
+    from skuld_py.model.messages.outcomes import DELAY_MS_MAX, Cancel, Conclude, Evict, Revival, Revive, Revived
     from skuld_py.model.messages.reads import (
         ENDS_MAX,
         NOT_ENDED,
@@ -149,7 +149,7 @@ OPERATIONS: tuple[str, ...] = (
     "Interest", "Stirred", "Ebb", "Ebbed", "Collect", "Collected", "Borrow", "Lent", "Reckon", "Reckoned",
     "Spent", "Freed", "Offer", "Offered", "Discard", "Discarded", "Sum", "Summed", "PartialGossip",
     "Report", "Reported", "Muster", "Mustered", "Submit", "Kill", "Advance", "Decreed", "Survey", "Surveyed",
-    "Follow", "Followed", "Steer", "Steered",
+    "Follow", "Followed", "Steer", "Steered", "Evict",
 )
 """The operation table: a message's code on the wire is the index of its name here. ``MESSAGES`` is of classes."""
 
@@ -173,7 +173,7 @@ _PAGES: dict[str, tuple[str, ...]] = {
                    "Welcomed"),
     "message": ("ROLE_CLIENT", "ROLE_NODE", "ClaimBatch", "Message", "TaskBatch"),
     "operating": ("RefusalRow", "Steer", "Steered"),
-    "outcomes": ("DELAY_MS_MAX", "Cancel", "Conclude", "Revival", "Revive", "Revived"),
+    "outcomes": ("DELAY_MS_MAX", "Cancel", "Conclude", "Evict", "Revival", "Revive", "Revived"),
     "reads": ("ENDS_MAX", "NOT_ENDED", "PAGE_ENTRIES_MAX", "Await", "Awaited", "Interest", "Logged", "Mend",
               "ReadLog", "Stirred"),
     "retention": ("Collect", "Collected", "Discard", "Discarded", "Ebb", "Ebbed", "Offer", "Offered"),
@@ -266,6 +266,7 @@ __all__ = [
     "Ebb",
     "Ebbed",
     "Enqueue",
+    "Evict",
     "EntryRow",
     "Failed",
     "Fetch",

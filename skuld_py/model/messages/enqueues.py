@@ -23,9 +23,11 @@ class Acked(Message):
     """``copies`` fsynced copies exist, of the least copied task.
 
     ``duplicates``: which tasks of an enqueue, counted over all its batches, existed already under their unique
-    names, with the same content.
+    names, with the same content. ``ended``: which tasks of a ``Cancel`` had been completed, so that it changes
+    nothing of them; a node of an older release names none.
     """
 
     request: int = fields.number()
     copies: int = fields.number()
     duplicates: bytes = fields.u64s(default=b"")
+    ended: bytes = fields.u64s(default=b"", since=3)

@@ -56,6 +56,20 @@ class Conclude(Message):
 
 
 @attrs.frozen
+class Evict(Message):
+    """Take claims from whoever holds them, without a proof: their tasks wait again at once. For operators;
+    answered by ``Renewed``, as a release is."""
+
+    roles = ROLE_CLIENT
+    since = 3
+    is_promise = False
+    columns = ("ids", "tokens")
+    request: int = fields.number()
+    ids: bytes = fields.ids()
+    tokens: bytes = fields.tokens()
+
+
+@attrs.frozen
 class Cancel(Message):
     """Let these tasks be claimed no more; to a node, then to the owners. ``at_ms`` is the coordinator's."""
 

@@ -92,7 +92,8 @@ class List(Message):
 
     ``states``: a bit for each number of ``model.state``; 0 for any. ``since_ms`` and ``until_ms``: asked for then
     or later, and before (0: no bound); the body of a task with a unique name tells when, the id of others.
-    ``place``: of all partitions (0), or of the one before this number.
+    ``place``: of all partitions (0), or of the one before this number. ``with_errors``: with the last errors of
+    the tasks.
     """
 
     roles = ROLE_CLIENT | ROLE_NODE
@@ -106,11 +107,15 @@ class List(Message):
     since_ms: int = fields.number(default=0)
     until_ms: int = fields.number(default=0)
     place: int = fields.number(0, PARTITIONS_MAX, default=0, since=3)
+    with_errors: bool = fields.truth(default=False, since=3)
 
 
 @attrs.frozen
 class Listed(Message):
-    """The page, perhaps empty. ``upto``: complete up to this id (empty: to the end) on every partition named."""
+    """The page, perhaps empty. ``upto``: complete up to this id (empty: to the end) on every partition named.
+
+    ``errors``: none, or one for each task: the token of the newest claim that failed with an error, as u64, and
+    the error; empty where there is none."""
 
     columns = ("ids", "bodies", "histories")
     request: int = fields.number()
@@ -119,3 +124,4 @@ class Listed(Message):
     ids: bytes = fields.ids()
     bodies: Column = fields.strings()
     histories: Column = fields.strings()
+    errors: Column = fields.strings(default=Column(), since=3)

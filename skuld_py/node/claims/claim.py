@@ -10,7 +10,8 @@ While no partition has a leader that grants, as far as this node knows, a claim 
 may wait: "nothing" would mean that no task waits.
 
 A claim of a paused queue parks too, or gets nothing when it may not wait, as if the queue were empty. So a worker
-need not know of pauses, and one that waits gets its task as soon as the queue is resumed.
+need not know of pauses, and one that waits gets its task as soon as the queue is resumed. Where something else
+than a lack of tasks may be the cause, the answer says so (``withheld``), for people.
 
 A claim is never sent twice, since it is not idempotent: a lost answer leaves a lease that lapses. An answer that
 comes too late is released at once; one that comes twice is not, since its claims may be held. While a node that
@@ -176,6 +177,8 @@ class ClaimOperation(Operation):
         """Whether the queue gained work here while the claim was being tried."""
         self.unheard = 0
         """How many of the nodes asked have yet to say that they claimed nothing."""
+        self._withheld = ""
+        """Why a node that has tasks grants none of them."""
         self.server = ""
         """The node that granted it something, the last one."""
 
@@ -214,6 +217,7 @@ class ClaimOperation(Operation):
         batches = message.batches if isinstance(message, m.Claimed) else ()
         if isinstance(message, m.Claimed) and not batches:
             self.unheard -= 1
+            self._withheld = message.withheld or self._withheld
         if self.current is not attempt:
             if isinstance(message, m.Claimed) and batches:
                 release(self.operations, now_ms, batches)
@@ -302,11 +306,17 @@ class ClaimOperation(Operation):
                         " or over this connection; ask another node, without waiting, or with fewer claims for"
                         " more tasks each")
         elif self.view.has_leaders or queue in self.view.settings.paused:
-            self.answer(m.Claimed(self.origin.request, 0, ()))
+            self.answer(m.Claimed(self.origin.request, 0, (), self._why_nothing()))
         else:
             self.refuse("no_leader", f"{queue}: no partition has a leader that grants, as far as this"
                         " node knows, so nobody can say what waits; elections take seconds, and need ZooKeeper"
                         " and a majority of each partition's voters: see 'skuld status'")
+
+    def _why_nothing(self) -> str:
+        """Why it gets nothing though tasks may wait; empty if none does as far as is known."""
+        if self.wish.queue in self.view.settings.paused:
+            return "paused"
+        return self._withheld or ("" if self.view.is_led_throughout else "leaderless")
 
     def on_timer(self, now_ms: int) -> None:
         """The wait is over."""

@@ -66,6 +66,8 @@ class GrantOperation(CohortOperation):
         self._blockers: dict[tuple[str, int], bytes] = {}
         """The task whose claim filled a lane, by vetoer and partition."""
         self._is_waiting = False
+        self._withheld = ""
+        """Why it grants nothing, though tasks wait."""
 
     def begin(self, now_ms: int) -> None:
         """Pick, record here, ask the cohorts. Partitions whose horizon is too near wait until it has moved. A
@@ -92,6 +94,8 @@ class GrantOperation(CohortOperation):
         if self.is_closed or self.has_answered:
             return 0
         self.count = min(self.count, count)
+        if not count and self.view.stocked(self.queue):
+            self._withheld = "limited"
         vnodes = {vnode.partition: vnode for vnode in self.view.stocked(self.queue)
                   if self.count and leads.get(vnode.partition) == vnode.epoch
                   and vnode.may_grant_until(now_ms, now_ms + self._lease_ms)}
@@ -209,7 +213,7 @@ class GrantOperation(CohortOperation):
                         Amendment(ballot.grant.ids[index], ballot.grant.first_token + index,
                                   ballot.grant.end_ms, RELEASED) for index in failed]
             if batches or not is_in_doubt:
-                self.answer(m.Claimed(self.origin.request, 0, tuple(batches)))
+                self.answer(m.Claimed(self.origin.request, 0, tuple(batches), "" if batches else self._withheld))
             else:
                 self.give_up("a cohort did not acknowledge claims in time; they are being released; try again")
         if not self._lessons or now_ms >= self.deadline_ms:

@@ -7,6 +7,7 @@ from functools import partial
 
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
+from skuld_py.model.history import RELEASED
 from skuld_py.node.claims.ask_leaders import ConcludeOperation, RenewOperation, ReviveOperation
 from skuld_py.node.claims.claim import ClaimOperation, Parking, lead_claim
 from skuld_py.node.claims.grant import Gates
@@ -29,7 +30,7 @@ class ClaimRequests:
         self._parked = parked
         self._ownership = Ownership(operations.view)
         self.asked: Asked = {m.Claim: self._claim, m.Renew: self._renew, m.Conclude: self._conclude,
-                             m.Revive: self._revive}
+                             m.Evict: self._evict, m.Revive: self._revive}
         self.served: Served = {
             m.Delegate: led(operations, partial(lead_claim, gates)),
             m.Renew: led(operations, partial(lead_renewal, gates.horizons)),
@@ -57,6 +58,11 @@ class ClaimRequests:
         self._admission.check_entries("errors", message.errors)
         self._admission.group(message.ids)
         return ConcludeOperation(self._operations, origin, now_ms, message)
+
+    def _evict(self, now_ms: int, origin: Origin, message: m.Evict) -> Operation:
+        self._admission.group(message.ids)
+        return ConcludeOperation(self._operations, origin, now_ms, m.Conclude(
+            message.request, RELEASED, 0, message.ids, message.tokens))
 
     def _revive(self, now_ms: int, origin: Origin, message: m.Revive) -> Operation:
         self._admission.group(message.ids)

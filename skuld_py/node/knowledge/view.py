@@ -110,6 +110,11 @@ class View:
         """Whether some partition has a leader that grants: this node, or one that says so."""
         return bool(self.led() or self.leaders())
 
+    @property
+    def is_led_throughout(self) -> bool:
+        """Whether every partition has a live leader, as far as is known."""
+        return all(map(self.leader_of, range(self.parameters.partitions)))
+
     def route(self, queue: str) -> list[str]:
         """The nodes to try a claim at, the hinted first: this one and others that lead a partition. A node that
         leads none has nothing to grant and may be deaf; waiting for it would use up the claim's time."""

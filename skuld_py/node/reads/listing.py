@@ -25,6 +25,7 @@ from skuld_py.config import Limits
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Body, Header, split_body
+from skuld_py.model.columns import Column
 from skuld_py.model.history import decode_history
 from skuld_py.model.ids import TIME_END, time_of
 from skuld_py.model.prelude import NAMED
@@ -32,6 +33,7 @@ from skuld_py.model.state import State, state_of
 from skuld_py.model.store import Store
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.rows import last_error
 from skuld_py.partition.data.windows import begun_before
 
 SCAN_ROWS = 5_000
@@ -57,9 +59,10 @@ class Lister:
         self.scanned = 0
         """Records that were looked at."""
 
-    def page(self) -> tuple[bytes, list[tuple[bytes, bytes, bytes]]]:
-        """The id up to which the page is complete (empty: to the end), and id, body and history of each task."""
-        rows: list[tuple[bytes, bytes, bytes]] = []
+    def page(self) -> tuple[bytes, list[tuple[bytes, bytes, bytes, bytes]]]:
+        """The id up to which the page is complete (empty: to the end), and of each task id, body, history, and, if
+        errors are asked for, the last one."""
+        rows: list[tuple[bytes, bytes, bytes, bytes]] = []
         size, last = 0, b""
         for task_id, at, record in heapq.merge(*map(self._walk, range(len(self._replicas)))):
             if len(rows) >= self._question.limit or size >= self._limits.page_bytes or self.scanned >= SCAN_ROWS:
@@ -68,8 +71,9 @@ class Lister:
             last = task_id
             row = self._wanted(self._replicas[at], task_id, record)
             if row is not None:
-                rows.append((task_id, *row))
-                size += len(row[0]) + len(row[1])
+                error = last_error(self._replicas[at], task_id, row[1]) if self._question.with_errors else b""
+                rows.append((task_id, *row, error))
+                size += len(row[0]) + len(row[1]) + len(error)
         return b"", rows
 
     def listed(self, numbers: Sequence[int]) -> m.Listed:
@@ -77,7 +81,8 @@ class Lister:
         upto, rows = self.page()
         return m.Listed(self._question.request, columns.pack_u64(numbers), upto,
                         b"".join([row[0] for row in rows]), columns.pack([row[1] for row in rows]),
-                        columns.pack([row[2] for row in rows]))
+                        columns.pack([row[2] for row in rows]), columns.pack([row[3] for row in rows])
+                        if self._question.with_errors else Column())
 
     def _walk(self, at: int) -> Iterator[Found]:
         prefix, store = self._replicas[at].prefix, self._replicas[at].store

@@ -35,6 +35,13 @@ def _join_bodies(a: Column, b: Column) -> Column:
     return b if not len(a) or stands_over(*b.unpack(), *a.unpack()) else a
 
 
+def join_errors(a: bytes, b: bytes) -> bytes:
+    """Of two last errors with their tokens that of the newer claim; of two of one claim the smaller stands."""
+    if not a or not b:
+        return a or b
+    return min(a, b) if a[:8] == b[:8] else max(a, b)
+
+
 def join_histories(a: bytes, b: bytes) -> bytes:
     """The join of two encoded histories, ``b""`` being the empty one."""
     if a == b or not b:

@@ -12,10 +12,11 @@ import attrs
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.columns import Column
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
-from skuld_py.node.reads.merge import join_histories
+from skuld_py.node.reads.merge import join_errors, join_histories
 from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.leadership.standing import Names
 
@@ -89,15 +90,18 @@ class ListOperation(Operation):
         answers = self._answers.values()
         ends = [answer.upto for answer in answers if answer.upto]
         upto = min(ends, default=b"")
-        found: dict[bytes, tuple[bytes, bytes]] = {}
+        found: dict[bytes, tuple[bytes, bytes, bytes]] = {}
+        has_errors = question.with_errors and all(
+            len(answer.errors) == len(answer.ids) // ids.ID_BYTES for answer in answers)
         for answer in answers:
-            rows = zip(ids.split(answer.ids), answer.bodies.unpack("bodies"),
-                       answer.histories.unpack("histories"), strict=True)
-            for task_id, body, history in rows:
+            task_ids = ids.split(answer.ids)
+            rows = zip(task_ids, answer.bodies.unpack("bodies"), answer.histories.unpack("histories"),
+                       answer.errors.unpack("errors") if has_errors else [b""] * len(task_ids), strict=True)
+            for task_id, body, history, error in rows:
                 if (not upto or task_id <= upto) and (not question.place or self._is_wanted(
                         ids.partition_of(task_id, self.view.parameters.partitions))):
-                    old = found.get(task_id, (body, b""))
-                    found[task_id] = (body, join_histories(old[1], history))
+                    old = found.get(task_id, (body, b"", b""))
+                    found[task_id] = (body, join_histories(old[1], history), join_errors(old[2], error))
         page, size = list[bytes](), 0
         for task_id in sorted(found):
             if len(page) == question.limit or size >= self.view.limits.page_bytes:
@@ -107,4 +111,5 @@ class ListOperation(Operation):
             size += sum(map(len, found[task_id]))
         return m.Listed(self.origin.request, b"", upto, b"".join(page),
                         columns.pack([found[task_id][0] for task_id in page]),
-                        columns.pack([found[task_id][1] for task_id in page]))
+                        columns.pack([found[task_id][1] for task_id in page]),
+                        columns.pack([found[task_id][2] for task_id in page]) if has_errors else Column())

@@ -140,9 +140,9 @@ class WriteRequests:
         groups, w = self._admission.group(message.ids), self._admission.owners(message.w)
         sizes = {partition: len(indexes) for partition, indexes in groups.items()}
 
-        def mark(at_ms: int) -> Operation:
+        def mark(at_ms: int, ended: Sequence[int]) -> Operation:
             def make(request: int, partitions: list[int]) -> m.Cancel:
                 kept = b"".join(task_ids[index] for partition in partitions for index in groups[partition])
                 return m.Cancel(request, message.w, at_ms, kept, eras_of(self._view, partitions))
-            return WriteOperation(self._operations, origin, at_ms, w, sizes, make)
+            return WriteOperation(self._operations, origin, at_ms, w, sizes, make, ended=ended)
         return CancelOperation(self._operations, origin, now_ms, task_ids, mark)

@@ -8,7 +8,7 @@ alive.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -41,10 +41,11 @@ class Named:
 class WriteOperation(QuorumOperation):
     """Writes the copies of one request. ``sizes``: how many of its ids are in each partition. ``named``: its tasks
     with unique names; an owner that refuses all tasks of a name has the name's task already. ``duplicates``: the
-    numbers of the tasks that exist already."""
+    numbers of the tasks that exist already; ``ended``: of those that it changes nothing of."""
 
     def __init__(self, operations: Operations, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
-                 make: Make, named: Mapping[bytes, Named] | None = None, duplicates: Iterable[int] = ()) -> None:
+                 make: Make, named: Mapping[bytes, Named] | None = None, duplicates: Iterable[int] = (),
+                 ended: Sequence[int] = ()) -> None:
         super().__init__(operations, origin, now_ms, sizes, make)
         self._w = w
         self._sizes = sizes
@@ -54,6 +55,7 @@ class WriteOperation(QuorumOperation):
         self._named = named or {}
         self._duplicates = dict.fromkeys(duplicates)
         self._duplicates |= {number: None for each in self._named.values() for number in each.behind}
+        self._ended = columns.pack_u64(ended) if ended else b""
         self._is_kept_somewhere = False
 
     def on_reply(self, now_ms: int, peer: str, message: Message) -> None:
@@ -77,7 +79,7 @@ class WriteOperation(QuorumOperation):
         self.count(now_ms, peer, message.unkept, message.cohorts)
         if not (self.has_answered or self._refused) and (copies := self._copies()) >= self._w:
             duplicates = columns.pack_u64(sorted(self._duplicates)) if self._duplicates else b""
-            self.answer(Acked(self.origin.request, copies, duplicates))
+            self.answer(Acked(self.origin.request, copies, duplicates, self._ended))
         if not self.pending:
             self._round_up(isinstance(asked, Append))
 

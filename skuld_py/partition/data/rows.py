@@ -22,6 +22,7 @@ from skuld_py.model.names import check_name
 from skuld_py.model.notes import MET, check_note
 from skuld_py.model.outcomes import ERROR_SEQ, FIRST_TOKEN, RESULT_SEQ, entries_of, join_entries
 from skuld_py.model.prelude import DEPS, NAMED
+from skuld_py.partition.data import tables
 from skuld_py.partition.data.checkpoints import join_checkpoint
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import end_of, split_number
@@ -93,6 +94,22 @@ def read_ends(replica: Replica, task_ids: Sequence[bytes], token: int, after: in
                           columns.pack([entry[2] for entry in entries]))
             rows.append((row, b"" if body is None else split_body(body)[0]))
     return rows
+
+
+def last_error(replica: Replica, task_id: bytes, record: bytes) -> bytes:
+    """The token, as u64, of the newest claim that failed with an error, and the error; empty if none did. It
+    mostly is the last entry of the task's log: so one look, and the history only where it is not."""
+    base = replica.prefix + task_id
+    last = next(replica.store.walk_back("log", base, tables.end_of(base)), None)
+    if last is None:
+        return b""
+    _, token, seq = tables.split_log_key(last[0])
+    if seq == ERROR_SEQ:
+        return columns.pack_u64([token]) + last[1]
+    failed = [token for token, claim in decode_history(record or None).claims.entries.items()
+              if claim.kind == FAILED]
+    found = replica.outcomes(task_id, [(token, ERROR_SEQ) for token in failed])
+    return max((columns.pack_u64([token]) + error for token, _, error in found), default=b"")
 
 
 def _with_outcomes(replica: Replica, task_id: bytes, history: History, entries: list[Entry]) -> list[Entry]:
