@@ -31,7 +31,7 @@ from skuld_py.archive.arrow_site import Site, now_ms
 from skuld_py.archive.drafts import FILES
 from skuld_py.archive.manifest import Change
 from skuld_py.archive.rows import DAY_MS, SCHEMA_VERSION, day_of
-from skuld_py.model.ids import TaskId, to_text
+from skuld_py.model.ids import to_texts
 
 QUEUE = "reports"
 ID_S_MAX, DAY_S_MAX = 3.0, 5.0
@@ -53,8 +53,8 @@ def table_of(first_ms: int, step_ms: float, count: int, batch: str, seed: int) -
     """As many tasks of 100 bytes, of which one ended every ``step_ms``."""
     times = (first_ms + numpy.arange(count) * step_ms).astype(numpy.int64)
     tails = numpy.random.default_rng(seed).bytes(12 * count)
-    ids = sorted(to_text(TaskId(int(at_ms).to_bytes(8, "big") + tails[12 * n : 12 * n + 12]))
-                 for n, at_ms in enumerate(times))
+    ids = sorted(to_texts(b"".join(int(at_ms).to_bytes(8, "big") + tails[12 * n : 12 * n + 12]
+                                   for n, at_ms in enumerate(times))))
     known = {"id": ids, "queue": [QUEUE] * count, "day": [day_of(int(at_ms)) for at_ms in times],
              "state": ["completed"] * count, "enqueued_ms": times, "ended_ms": times + 20,
              "payload": [tails[12 * n : 12 * n + 12] * 9 for n in range(count)], "batch": [batch] * count,

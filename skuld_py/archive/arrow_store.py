@@ -30,7 +30,7 @@ from skuld_py.archive.drafts import FILES, Drafts
 from skuld_py.archive.manifest import Change, File, Manifest
 from skuld_py.archive.rows import COLUMNS, Row, day_of
 from skuld_py.errors import Refused
-from skuld_py.model.ids import split, to_text
+from skuld_py.model.ids import to_texts
 
 TRIES = 50
 MARGIN_MS = 60_000
@@ -152,8 +152,7 @@ class ArrowStore:
     def _settle(self) -> None:
         """Forget tasks that are deleted, a little later, and close their files."""
         while self._gone:
-            for raw in split(self._gone.popleft()):
-                task_id = to_text(raw)
+            for task_id in to_texts(self._gone.popleft()):
                 if (place := self._places.get(task_id)) is None:
                     continue
                 self._aging[0].append(task_id)

@@ -33,7 +33,7 @@ from skuld_py.errors import Refused
 from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, ON_FAILURE_WAIT, Body, Retry, header_of
 from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.history import EMPTY_HISTORY, EXHAUSTED, History
-from skuld_py.model.ids import TaskId, from_text, time_of, to_text
+from skuld_py.model.ids import TaskId, from_text, time_of, to_text, to_texts
 from skuld_py.model.names import check_name
 from skuld_py.model.outcomes import FIRST_TOKEN, RESULT_SEQ
 from skuld_py.model.task import DEATHS, ClaimView, LogEntry, Task, view
@@ -103,15 +103,15 @@ def row_of(task: Task, body: Body | None = None, cluster: str = "", digest: int 
             task.death, task.enqueued_ms, ended_ms(task), attempts_of(task), task.payload, result, task.error,
             dict(task.headers), [_claim_row(claim) for claim in task.claims], logs, task.completed_ms,
             task.completed_token, task.cancelled_ms, task.not_before_ms, task.expires_ms, task.due_ms,
-            attrs.astuple(task.retry), [to_text(dep) for dep in task.deps], task.seq, result_type,
+            _retry_row(task.retry), [to_text(dep) for dep in task.deps], task.seq, result_type,
             _checkpoint_row(task.checkpoint),
             packed(task.outputs, with_files=True).decode() if task.outputs else None, task.enqueued_ms,
             ended_ms(task), *_options_of(body), *_call_of(task.payload), cluster, SCHEMA_VERSION, f"{digest:016x}")
 
 
-def row_of_record(record: Record, cluster: str, digest: int, now_ms: int) -> Row:
-    """The same of a task's records. Most tasks were completed by their only claim, which noted nothing: their rows
-    are made without the task. Raises ``ValueError`` when a record is damaged."""
+def row_of_record(record: Record, text: str, cluster: str, digest: int, now_ms: int) -> Row:
+    """The same of a task's records; ``text`` is that of its id. Most tasks were completed by their only claim,
+    which noted nothing: their rows are made without the task. Raises ``ValueError`` when a record is damaged."""
     task_id, raw, history, entries = record
     header = header_of(raw)
     if (len(entries) > 1 or len(history) < _ONE_CLAIM or len(history) != _ONE_CLAIM + history[_ONE_CLAIM - 1]
@@ -126,12 +126,16 @@ def row_of_record(record: Record, cluster: str, digest: int, now_ms: int) -> Row
     outputs = decode_outputs(stored) if stored else ()
     at_ms, payload, retry = time_of(task_id), raw[2 + int.from_bytes(raw[:2], "big") :], header.retry
     claim = (token, history[_ONE_CLAIM:].decode(), start_ms, end_ms, False, "completed", None, None)
-    return (to_text(task_id), check_name("queue", header.queue), day_of(at_ms), header.priority, "completed",
+    return (text, check_name("queue", header.queue), day_of(at_ms), header.priority, "completed",
             DEATHS[EXHAUSTED] if retry.max_attempts == 1 else "", at_ms, done_ms, 1, payload,
             None if result_type is None else content, None, dict(header.headers), [claim], [], done_ms, token,
-            None, None, None, 0, attrs.astuple(retry), [], 2 + len(entries), result_type, None,
+            None, None, None, 0, _retry_row(retry), [], 2 + len(entries), result_type, None,
             packed(outputs, with_files=True).decode() if outputs else None, at_ms, done_ms, None, None, None,
             *_call_of(payload), cluster, SCHEMA_VERSION, f"{digest:016x}")
+
+
+def _retry_row(retry: Retry) -> Row:
+    return (retry.max_attempts, retry.backoff_ms, retry.factor_percent, retry.backoff_max_ms, retry.jitter_percent)
 
 
 def _odd_row_of(record: Record, cluster: str, digest: int, now_ms: int) -> Row:
@@ -175,7 +179,9 @@ class Rows:
     def write(self, batch: str, given: Sequence[tuple[Record, int]]) -> None:
         """Write rows; returns when they are durable. ``Refused`` when they cannot be written."""
         cluster, now_ms = self._cluster, self._now_ms()
-        self._store.write(batch, [row_of_record(record, cluster, digest, now_ms) for record, digest in given])
+        texts = to_texts(b"".join(record[0] for record, _ in given))
+        self._store.write(batch, [row_of_record(record, text, cluster, digest, now_ms)
+                                  for (record, digest), text in zip(given, texts, strict=True)])
 
 
 def task_of(row: Mapping[str, Any]) -> Task:

@@ -39,6 +39,10 @@ SEQ_END = 1 << 31
 LANE = 1 << 31
 TIME_END = 1 << 63
 TAG_BYTES = 4
+_DIGITS = bytes(b"0123456789abcdefghijklmnopqrstuv"[number & 31] for number in range(256))
+_HALVINGS = ((20, 12, b"\0\0\0\0\0\x0f\xff\xff"), (10, 6, b"\0\0\x03\xff"), (5, 3, b"\0\x1f"))
+"""How 40 bits come apart into eight times 5: how many bits each half has, by how much the upper one moves, and
+the lower half of each."""
 _TAIL = struct.Struct(">II")
 
 
@@ -191,6 +195,20 @@ def _masked(mask: int) -> bytes:
 def to_text(task_id: bytes) -> str:
     """32 characters of base32hex, lower case."""
     return base64.b32hexencode(task_id).decode().lower()
+
+
+def to_texts(blob: bytes) -> list[str]:
+    """The same of a column of ids, in a few passes over one long number: an eighth of the time."""
+    groups = len(split(blob)) * (ID_BYTES // 5)
+    spread = bytearray(8 * groups)
+    for at in range(5):
+        spread[3 + at :: 8] = blob[at::5]
+    bits = int.from_bytes(spread, "big")
+    for size, shift, lower in _HALVINGS:
+        mask = int.from_bytes(lower * (8 * groups // len(lower)), "big")
+        bits = (bits & mask) | (bits & mask << size) << shift
+    texts = bits.to_bytes(8 * groups, "big").translate(_DIGITS).decode()
+    return [texts[start : start + TEXT_CHARS] for start in range(0, len(texts), TEXT_CHARS)]
 
 
 def from_text(text: str) -> TaskId:

@@ -32,7 +32,7 @@ from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model.body import Body, Header, Retry, encode_body
 from skuld_py.model.history import HISTORY_HEAD, encode_claim
-from skuld_py.model.ids import IdMint
+from skuld_py.model.ids import IdMint, to_text
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.outcomes import FIRST_TOKEN, RESULT_SEQ
 from skuld_py.model.prelude import Prelude
@@ -177,14 +177,14 @@ def test_a_row_made_without_the_task_is_that_of_the_task(record: Record) -> None
     seen = client_task_of(TaskRow(task_id, columns.pack([body]), history, *numbers,
                                   columns.pack([entry[2] for entry in entries])), 1 << 42)
 
-    assert row_of_record(record, "c", 7, 1 << 42) == row_of(seen, Body.decode(body), "c", 7)
+    assert row_of_record(record, to_text(record[0]), "c", 7, 1 << 42) == row_of(seen, Body.decode(body), "c", 7)
 
 
 def test_of_two_claims_a_row_has_both() -> None:
     claims = encode_claim(FIRST_TOKEN, 10, 99, b"w") + encode_claim(FIRST_TOKEN + 9, 20, 80, b"v")
     history = HISTORY_HEAD.pack(50, FIRST_TOKEN, 99) + claims
     record = IdMint(3).mint(4_000, 1, 0)[0], encode_body(Header("q").encode(), b"x"), history, ()
-    row = dict(zip(COLUMNS, row_of_record(record, "c", 7, 1 << 42), strict=True))
+    row = dict(zip(COLUMNS, row_of_record(record, to_text(record[0]), "c", 7, 1 << 42), strict=True))
 
     assert [claim[1] for claim in row["claims"]] == ["w", "v"]
 
@@ -194,7 +194,8 @@ def test_a_row_has_what_was_given_besides_the_payload() -> None:
     header = Header("q", prelude=prelude.flags, window_ms=1_000)
     body = encode_body(header.encode(), prelude.encode() + call("shop:add", 2, b=3))
     task_id = IdMint(3).mint(4_000, 1, 0)[0]
-    row = dict(zip(COLUMNS, row_of_record((task_id, body, b"", ()), "prod", 255, 1), strict=True))
+    record = task_id, body, b"", ()
+    row = dict(zip(COLUMNS, row_of_record(record, to_text(task_id), "prod", 255, 1), strict=True))
 
     assert (row["key"], row["unique_name"], row["cluster"]) == ("customer-42", "nightly", "prod")
     assert task_of({**row, "state": "completed"}).key == "customer-42"

@@ -49,6 +49,11 @@ def test_text_sorts_like_the_bytes_and_parses_back(a: bytes, b: bytes) -> None:
     assert (ids.to_text(a) < ids.to_text(b)) == (a < b)
 
 
+@given(st.lists(st.binary(min_size=20, max_size=20), max_size=20))
+def test_a_column_of_ids_has_the_texts_of_each(each: list[bytes]) -> None:
+    assert ids.to_texts(b"".join(each)) == list(map(ids.to_text, each))
+
+
 @pytest.mark.parametrize("text", ["", "z" * 32, "0" * 31, "0" * 33, "0" * 30 + "==", "\u0130" * 32])
 def test_other_texts_are_refused_with_a_remedy(text: str) -> None:
     with pytest.raises(Refused, match="32 characters"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from node.machines import Machines
@@ -11,7 +12,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import ON_FAILURE_WAIT, Body, Header, split_body
 from skuld_py.model.events import Received
 from skuld_py.model.state import State
-from skuld_py.node.retention.replica_side import delete, ebb
+from skuld_py.node.retention.replica_side import agreed_on, delete, ebb
 from skuld_py.partition.copies.garbage import collect
 from skuld_py.partition.copies.remains import remains_of
 from skuld_py.partition.data.needs import Needs, make_needs, needed
@@ -185,6 +186,20 @@ def test_who_is_not_sealed_so_far_deletes_nothing(machines: Machines) -> None:
 
     assert not answer.is_accepted
     assert left(machines) == [made] * 3
+
+
+def test_what_is_newer_than_what_is_sealed_stays(machines: Machines) -> None:
+    """Its id may be newer than its end, by another clock."""
+    made = enqueue(machines, 2)
+    complete(machines, made)
+    replica = vnodes(machines)[leader_of(machines)].replica
+    held, made_ms = remains_of(replica, made), ids.time_of(made[-1])
+    ended = attrs.evolve(held, histories=[(made_ms - 9).to_bytes(8, "big") + (history or b"")[8:]
+                                          for history in held.histories])
+
+    assert [*agreed_on(replica, ended, held.digests, made_ms)] == [0, 1]
+    assert [*agreed_on(replica, ended, held.digests, made_ms - 1)] == []
+    assert [*agreed_on(replica, ended, [held.digests[0], 7], made_ms)] == [0]
 
 
 def test_a_grant_of_what_was_collected_is_vetoed(machines: Machines) -> None:

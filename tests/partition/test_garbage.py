@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +31,7 @@ from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.notes import SUB, TOLD, End, told_seq
 from skuld_py.model.prelude import DEPS, Prelude
 from skuld_py.model.state import State, has_ended, state_of
-from skuld_py.partition.copies.garbage import collect, page_of
+from skuld_py.partition.copies.garbage import collect, page_of, ripe
 from skuld_py.partition.copies.remains import remains_of
 from skuld_py.partition.data.facts import Grant, Mark
 from skuld_py.partition.data.replica import Replica
@@ -144,6 +145,42 @@ def test_what_goes_in_one_leaves_as_little_behind_as_what_goes_singly() -> None:
     assert content(made, ("need", "lane", "tell", "dep", "lease", "dead")) == [[]] * 6
     assert len([*made.filing.tally.rows()]) == 1
     assert made.watermark.collected == 18 and made.bodies(kept) != [None]
+
+
+@pytest.mark.parametrize("kind", ["plain", "needy", "keyed", "cancelled", "of two queues"])
+def test_tasks_of_one_kind_leave_nothing_behind(kind: str) -> None:
+    made = replica()
+    task, *others = IdMint(3).mint(NOW_MS, 4, 0, is_laned=kind == "keyed")
+    prelude = {"needy": Prelude(deps=(IdMint(4).mint(NOW_MS, 1, 0)[0],)), "keyed": Prelude(key="k")}.get(
+        kind, Prelude())
+    header = Header("q", prelude=prelude.flags, policy=int(kind == "needy"))
+    for queue, ids in (("q", [task]), ("r" if kind == "of two queues" else "q", others)):
+        made.store_tasks(NOW_MS, attrs.evolve(header, queue=queue).encode(), ids,
+                         [prelude.encode() + b"x"] * len(ids))
+    if kind == "cancelled":
+        made.mark(NOW_MS, [Mark(each, CANCELLED, NOW_MS) for each in (task, *others)])
+    else:
+        made.finish(NOW_MS, [task, *others], [TOKEN] * 4, NOW_MS)
+
+    page, _ = page_of(made, b"", NOW_MS, 100)
+    assert page.ids == [task, *others]
+    collect(made, page.ids)
+    made.filing.tally.settle()
+
+    assert content(made) == [[], [], []] and content(made, ("need", "lane", "lease", "dead")) == [[]] * 4
+    assert [*made.filing.tally.rows()] == []
+
+
+def test_of_a_page_goes_what_was_completed_in_time() -> None:
+    made, ids = filled(3)
+    late = IdMint(2).mint(NOW_MS, 1, 0)
+    made.store_tasks(NOW_MS, HEADER, late, [b"x"])
+    made.finish(NOW_MS + 5, late, [TOKEN], NOW_MS + 5)
+
+    held = remains_of(made, [*ids, *late])
+    assert [*ripe(made, held, NOW_MS - 1)] == []
+    assert [*ripe(made, held, NOW_MS + 4)] == [0, 1, 2]
+    assert [*ripe(made, held, NOW_MS + 5)] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("size", [10, 100_000, 2_000_000])

@@ -16,8 +16,9 @@ from skuld_py.model import messages as m
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.operation import Operations
 from skuld_py.partition.copies.garbage import drop, ripe
-from skuld_py.partition.copies.remains import remains_of
+from skuld_py.partition.copies.remains import Remains, remains_of
 from skuld_py.partition.data.needs import needed
+from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.vnode import Role, Vnode
 
 
@@ -65,11 +66,9 @@ def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
         return m.Collected(request.request, False, b"")
     if view.retention.archives and not request.is_archived:
         return m.Collected(request.request, False, b"")
-    task_ids, digests = ids.split(request.ids), columns.unpack_u64(request.digests)
+    task_ids, digests = ids.split(request.ids), [*columns.unpack_u64(request.digests)]
     remains = remains_of(replica, task_ids)
-    same = [one == other for one, other in zip(remains.digests, digests, strict=True)]
-    agreed = [index for index in ripe(replica, remains, request.upto_ms) if same[index]
-              and ids.time_of(task_ids[index]) <= request.upto_ms]
+    agreed = agreed_on(replica, remains, digests, request.upto_ms)
     kept: dict[int, None] = {}
     if len(agreed) < len(task_ids):
         going = dict.fromkeys(agreed)
@@ -83,6 +82,17 @@ def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
     if not request.is_trial:
         drop(replica, remains.at(agreed))
     return m.Collected(request.request, True, columns.pack_u64(list(kept)))
+
+
+def agreed_on(replica: Replica, remains: Remains, digests: Sequence[int], upto_ms: int) -> Sequence[int]:
+    """What this copy would delete, too, by index: what it holds as the leader does, is ripe, and not too new.
+    Mostly that is all."""
+    found = ripe(replica, remains, upto_ms)
+    if remains.digests == digests and (not found or ids.time_of(max(remains.ids)) <= upto_ms):
+        return found
+    same = [one == other for one, other in zip(remains.digests, digests, strict=True)]
+    return [index for index in found if same[index]
+            and ids.time_of(remains.ids[index]) <= upto_ms]
 
 
 def _needed_by_a_stranger(view: View, request: m.Collect) -> bytes:

@@ -12,12 +12,13 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import methodcaller
 
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model.body import Body
 from skuld_py.model.columns import pick, wrap
 from skuld_py.model.history import History, decode_history
-from skuld_py.model.ids import is_laned
+from skuld_py.model.ids import any_laned, is_laned
 from skuld_py.model.prelude import DEPS
 from skuld_py.model.state import State, has_ended
 from skuld_py.partition.copies.remains import Remains, ids_behind, joined, log_keys, remains_of
@@ -26,19 +27,27 @@ from skuld_py.partition.data.records import TABLES
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import place_of_header, queue_of
 
-_NEVER = bytes(8)
+_NEVER, _LAST = bytes(8), b"\xff" * 8
 _STEP = 16
 """Tasks that are read before it is known how large they are."""
 
 
-def ripe(replica: Replica, remains: Remains, upto_ms: int) -> list[int]:
+def ripe(replica: Replica, remains: Remains, upto_ms: int) -> Sequence[int]:
     """Which of these tasks may go, by index and by this replica's records: they have ended, and all partitions
     that wait for them were told. What was completed is known by the first bytes of its history."""
     news, bound = replica.filing.waiting.news_of(remains.ids), upto_ms.to_bytes(8, "big")
+    if not news and _were_all_completed(remains, bound):
+        return range(len(remains))
     found = [index for index, (history, body) in enumerate(zip(remains.histories, remains.bodies, strict=True))
              if (history[:8] <= bound if history is not None and history[:8] != _NEVER else has_ended(
                  decode_history(history), None if body is None else Body.decode(body), upto_ms))]
     return [index for index in found if remains.ids[index] not in news] if news else found
+
+
+def _were_all_completed(remains: Remains, bound: bytes) -> bool:
+    """Whether all were completed up to a time; most pages are so, and this takes a tenth of a look at each."""
+    heads = [history[:8] for history in remains.histories if history is not None]
+    return len(heads) == len(remains) > 0 and min(heads) > _NEVER and max(heads) <= bound
 
 
 def page_of(replica: Replica, after: bytes, upto_ms: int, limit: int) -> tuple[Remains, bytes]:
@@ -100,8 +109,8 @@ def _remove_completed(replica: Replica, remains: Remains) -> dict[int, None]:
     if replica.filing.waiting.has_any_of(remains.ids):
         return dict.fromkeys(range(len(remains)))
     odd: dict[int, None] = {}
-    counts: Counter[bytes] = Counter()
-    rows = enumerate(zip(remains.ids, remains.histories, remains.bodies, strict=True))
+    counts = _plain_of_one_place(remains)
+    rows = enumerate(() if counts else zip(remains.ids, remains.histories, remains.bodies, strict=True))
     for index, (task_id, history, body) in rows:
         if history is not None and body is not None and history[:8] != _NEVER and not is_laned(task_id):
             prelude, place = place_of_header(body[2 : 2 + int.from_bytes(body[:2], "big")])
@@ -112,6 +121,19 @@ def _remove_completed(replica: Replica, remains: Remains) -> dict[int, None]:
     for place, count in counts.items():
         replica.filing.tally.move(queue_of(place), State.COMPLETED, None, count)
     return odd
+
+
+def _plain_of_one_place(remains: Remains) -> Counter[bytes]:
+    """How many wait where, when all tasks were completed, have one header, no key and no need; else none. Most
+    pages are so, and this takes a fifth of the time of a look at each."""
+    first = remains.bodies[0] if remains.ids else None
+    if first is None or any_laned(b"".join(remains.ids)) or not _were_all_completed(remains, _LAST):
+        return Counter()
+    header = first[: 2 + int.from_bytes(first[:2], "big")]
+    prelude, place = place_of_header(header[2:])
+    is_one = not prelude & DEPS and None not in remains.bodies and all(
+        map(methodcaller("startswith", header), remains.bodies))
+    return Counter({place: len(remains)} if is_one else {})
 
 
 def _drop_column(replica: Replica, rank: int, ids: Sequence[bytes], values: Sequence[bytes | None],

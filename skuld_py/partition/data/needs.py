@@ -60,10 +60,11 @@ class Needs:
         if header_of(body).prelude & DEPS:
             self._store.pop_many("need", [self._prefix + dep + task_id for dep in Body.decode(body).deps])
 
-    def of(self, task_ids: Sequence[bytes], limit: int) -> dict[bytes, list[bytes]]:
-        """The tasks among these that tasks kept here need, each with up to ``limit`` of those."""
+    def of(self, task_ids: Sequence[bytes], limit: int, last: bytes) -> dict[bytes, list[bytes]]:
+        """The tasks among these, of which ``last`` is the last, that tasks kept here need, each with up to
+        ``limit`` of those."""
         found: dict[bytes, list[bytes]] = {}
-        if task_ids and self._is_any_upto(max(task_ids)):
+        if task_ids and self._is_any_upto(last):
             for task_id in task_ids:
                 base = self._prefix + task_id
                 rows = self._store.scan("need", base, tables.end_of(base), limit)
@@ -86,9 +87,12 @@ class Needs:
 def needed(indexes: Iterable[Needs], task_ids: Sequence[bytes]) -> dict[bytes, None]:
     """Which of these tasks may not go together, because others need them, or need one that may not go."""
     behind: dict[bytes, list[bytes]] = {}
+    last = max(task_ids, default=b"")
     for index in indexes:
-        for task_id, dependents in index.of(task_ids, len(task_ids) + 1).items():
+        for task_id, dependents in index.of(task_ids, len(task_ids) + 1, last).items():
             behind.setdefault(task_id, []).extend(dependents)
+    if not behind:
+        return {}
     going = dict.fromkeys(task_ids)
     while kept := [task_id for task_id in sorted(behind, reverse=True) if task_id in going
                    and any(dependent not in going for dependent in behind[task_id])]:
