@@ -6,7 +6,7 @@ only to within the cluster's skew bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +18,7 @@ from skuld_py.verbs.options import IDS
 from skuld_py.verbs.words import many, moment
 
 if TYPE_CHECKING:
+    from skuld_py.client.attending import BatchStatus
     from skuld_py.client.client import Client
     from skuld_py.model.task import Task
 
@@ -44,6 +45,7 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
 
     with connected(nodes, timeout_s) as client:
         found = {bytes(task.id): task for task in client.get_many(list(dict.fromkeys(ids)), min_seq=min_seq)}
+        batches = {} if as_json else _batches(client, found)
         missing = next((task_id for task_id in ids if task_id not in found), None)
         where = "" if missing is None else _where_else(client, missing)
     for number, task_id in enumerate(ids):
@@ -55,7 +57,26 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
             continue
         if number:
             click.echo()
-        show_task(found[task_id], now_ms())
+        show_task(found[task_id], now_ms(), batches.get(task_id))
+
+
+def _batches(client: Client, found: Mapping[bytes, Task]) -> dict[bytes, BatchStatus]:
+    """The batches of the workers that hold tasks which say nothing themselves, by task. Asked once for all."""
+    from skuld_py.calls.payloads import function_of
+    from skuld_py.errors import SkuldError
+
+    silent = {task_id: function for task_id, task in found.items() if task.state == "claimed"
+              and not task.claims[-1].log and (function := function_of(task.payload)) is not None}
+    if not silent:
+        return {}
+    try:
+        told = {(worker.name, batch.queue, batch.function): batch for worker in client.workers().workers
+                for batch in worker.batches}
+    except SkuldError:
+        return {}
+    keys = {task_id: (found[task_id].claims[-1].holder, found[task_id].queue, function)
+            for task_id, function in silent.items()}
+    return {task_id: told[key] for task_id, key in keys.items() if key in told}
 
 
 def _where_else(client: Client, task_id: bytes) -> str:
@@ -76,8 +97,8 @@ def _where_else(client: Client, task_id: bytes) -> str:
             f" --id {to_text(task_id)}")
 
 
-def show_task(task: Task, at_ms: int) -> None:
-    """All about a task, for people."""
+def show_task(task: Task, at_ms: int, batch: BatchStatus | None = None) -> None:
+    """All about a task, for people. ``batch``: of its worker, function and queue."""
     from skuld_py.model.ids import to_text
 
     for name, value in (
@@ -88,6 +109,8 @@ def show_task(task: Task, at_ms: int) -> None:
         click.echo(f"{name:<10}{value}")
     _show_claims(task, at_ms)
     _show_progress(task, at_ms)
+    if batch is not None:
+        _show_batch(batch, at_ms)
     _show_logs(task)
 
 
@@ -184,6 +207,17 @@ def _show_progress(task: Task, at_ms: int) -> None:
         since = "" if seen.at_ms is None else f", {showing.distance(seen.at_ms, at_ms)}"
         click.echo(f"\nprogress of claim {claim.token}{since}")
         showing.console().print(bars(seen))
+
+
+def _show_batch(batch: BatchStatus, at_ms: int) -> None:
+    """How far the worker is with the batch of tasks that are like this one."""
+    from skuld_py.cli import showing
+    from skuld_py.cli.bars import bars
+    from skuld_py.verbs.progress import progress_of_batch
+
+    click.echo(f"\nits worker runs {many(batch.tasks, 'task')} of {showing.harmless(batch.function)} together,"
+               f" since {showing.distance(batch.since_ms, at_ms)}")
+    showing.console().print(bars(progress_of_batch(batch)))
 
 
 def _show_logs(task: Task) -> None:

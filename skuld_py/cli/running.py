@@ -4,19 +4,24 @@ No index has them (one that is renewed would move in it), so they are looked for
 those of the last hour, and ``PAGES`` pages of them at most, each of which costs every node some tens of
 milliseconds. Where thousands of tasks end in an hour, what runs may lie behind that, and is not shown; the counts
 of the queues are exact.
+
+Tasks that run together as one Spark job are one row, with how far the batch is: their workers have said so.
 """
 
 from __future__ import annotations
 
 import attrs
 
+from skuld_py.client.attending import BatchStatus
 from skuld_py.client.connection import Connection
+from skuld_py.client.json_text import harmless_text as harmless
 from skuld_py.client.reading import GET_TASKS, task_of, tasks_of
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
 from skuld_py.model.ids import from_text, to_text
 from skuld_py.model.state import State
-from skuld_py.verbs.progress import Progress, progress_of
+from skuld_py.verbs.progress import Progress, progress_of, progress_of_batch
+from skuld_py.verbs.words import many
 
 ROWS, PAGES = 20, 2
 SPAN_MS = 3_600_000
@@ -33,6 +38,8 @@ class Running:
     holder: str
     start_ms: int
     progress: Progress | None = None
+    function: str = ""
+    """What it calls; of a batch it is empty."""
 
 
 def running(connection: Connection, now_ms: int, timeout_s: float) -> tuple[Running, ...]:
@@ -72,9 +79,40 @@ def with_progress(connection: Connection, rows: tuple[Running, ...], now_ms: int
     return tuple(attrs.evolve(row, progress=seen.get(row.id)) for row in rows)
 
 
+def with_batches(connection: Connection, rows: tuple[Running, ...], timeout_s: float) -> tuple[Running, ...]:
+    """The same with a row for each batch that takes long, in place of its tasks; those ahead of them are left out
+    too, that the same worker has claimed for the next one."""
+    found = batches_of(connection, timeout_s)
+    own = {(holder, batch.queue, batch.function) for holder, batch in found}
+    together = [Running("", batch.queue, f"{many(batch.tasks, 'task')} of {harmless(batch.function)}", holder,
+                        batch.since_ms, progress_of_batch(batch)) for holder, batch in found]
+    singles = [row for row in rows if (row.holder, row.queue, row.function) not in own]
+    return tuple(sorted([*together, *singles], key=lambda row: row.start_ms))
+
+
+def batches_of(connection: Connection, timeout_s: float) -> list[tuple[str, BatchStatus]]:
+    """The batches that workers have told of, each with its worker's name; none, when that cannot be asked."""
+    found: list[tuple[str, BatchStatus]] = []
+    behind = ""
+    for _ in range(PAGES):
+        try:
+            page = connection.call(m.Muster(connection.next_request(), behind), timeout_s, is_idempotent=True)
+        except SkuldError:
+            break
+        if not isinstance(page, m.Mustered):
+            break
+        found += [(worker.holder, BatchStatus(*attrs.astuple(batch))) for worker in page.workers
+                  for batch in worker.batches]
+        behind = page.last
+        if not behind:
+            break
+    return found
+
+
 def _rows_of(page: m.Listed) -> list[Running]:
+    from skuld_py.calls.payloads import function_of
     from skuld_py.calls.sight import call_line
 
     return [Running(to_text(task.id), task.queue, call_line(task.payload), task.claims[-1].holder,
-                    task.claims[-1].start_ms)
+                    task.claims[-1].start_ms, function=function_of(task.payload) or "")
             for task in tasks_of(page)[0] if task.claims]

@@ -51,7 +51,8 @@ def top(every_s: float, once: bool, nodes: str, timeout_s: float, as_json: bool)
     """Watch a cluster: what needs attention, queues and their rates, what runs, nodes, and who leads what.
 
     Of claimed tasks up to 20 are named, the oldest of the last hour, as far as a short search finds them. A bar
-    shows how far one is, if its log says so.
+    shows how far one is, if its log says so. Tasks that run together as one Spark job are one row, if that takes
+    longer than 2 s.
 
     q or Ctrl-C ends it. Into a file or a pipe it prints one look below the other.
 
@@ -82,14 +83,14 @@ def top(every_s: float, once: bool, nodes: str, timeout_s: float, as_json: bool)
 def _look(connection: Any, timeout_s: float, *, as_json: bool) -> Look:
     from skuld_py.cli import situation
     from skuld_py.cli.rates import Look
-    from skuld_py.cli.running import running, with_progress
+    from skuld_py.cli.running import running, with_batches, with_progress
     from skuld_py.cli.showing import now_ms
 
     seen, at_ms = situation.look(connection, timeout_s), now_ms()
     has_claims = any(row.claimed for row in seen.depths)
     found = running(connection, at_ms, timeout_s) if has_claims else ()
     if found and not as_json:
-        found = with_progress(connection, found, at_ms, timeout_s)
+        found = with_batches(connection, with_progress(connection, found, at_ms, timeout_s), timeout_s)
     return Look(time.monotonic(), at_ms, seen, found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from skuld_py.client.asking import Work, ask, verb
-from skuld_py.config import REPORT_LEASE_MS_MAX
+from skuld_py.config import BATCHES_MAX, REPORT_LEASE_MS_MAX
 from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
@@ -19,11 +19,25 @@ LEASE_S_MAX = REPORT_LEASE_MS_MAX / 1000
 
 
 @attrs.frozen
+class BatchStatus:
+    """``tasks`` tasks of a batched function that a worker runs together. ``ended``: of them; ``parts_done``: of
+    the ``parts`` of the Spark job that runs, as far as Spark has said."""
+
+    queue: str
+    function: str
+    tasks: int
+    ended: int
+    since_ms: int
+    parts_done: int = 0
+    parts: int = 0
+
+
+@attrs.frozen
 class WorkerStatus:
     """A worker that is there. ``name``: the holder of its claims; ``key``: the name of its key, empty without
     keys; ``queues``: the weight of each; ``spark``: its release, master and application, empty before it starts;
     ``running`` and ``claimed``: its tasks, ``age_s`` seconds ago, when it reported to ``node``. ``takes_seats``:
-    it works on steps of workflows, such as need no other ``tags`` than these."""
+    it works on steps of workflows, such as need no other ``tags`` than these. ``batches``: those under way."""
 
     name: str
     key: str
@@ -39,6 +53,7 @@ class WorkerStatus:
     age_s: float = 0.0
     takes_seats: bool = False
     tags: tuple[str, ...] = ()
+    batches: tuple[BatchStatus, ...] = ()
 
 
 @attrs.frozen
@@ -100,7 +115,8 @@ def _row(worker: WorkerStatus) -> m.WorkerRow:
         raise Refused("bad_worker", f"worker: {str(worker)[:40]!r} is no WorkerStatus")
     return m.WorkerRow(worker.name, worker.host[:255], worker.slots, tuple(worker.queues),
                        columns.pack_u64([*worker.queues.values()]), worker.release[:64], worker.spark[:255],
-                       worker.since_ms, worker.running, worker.claimed, "", "", 0, worker.takes_seats, worker.tags)
+                       worker.since_ms, worker.running, worker.claimed, "", "", 0, worker.takes_seats, worker.tags,
+                       tuple(m.BatchRow(*attrs.astuple(batch)) for batch in worker.batches[:BATCHES_MAX]))
 
 
 def _lease_ms(lease_s: float) -> int:
@@ -112,4 +128,5 @@ def _lease_ms(lease_s: float) -> int:
 def _status(row: m.WorkerRow) -> WorkerStatus:
     weights = dict(zip(row.queues, columns.unpack_u64(row.weights), strict=False))
     return WorkerStatus(row.holder, row.key, row.host, row.slots, weights, row.release, row.spark, row.since_ms,
-                        row.running, row.claimed, row.node, row.age_ms / 1000, row.takes_seats, row.tags)
+                        row.running, row.claimed, row.node, row.age_ms / 1000, row.takes_seats, row.tags,
+                        tuple(BatchStatus(*attrs.astuple(batch)) for batch in row.batches))

@@ -29,6 +29,9 @@ FAREWELL_PROTOCOL = 3
 PARTITIONS_MAX = 1 << 12
 REPLICAS_MAX = 9
 LEASE_MS_MAX = 24 * 3600 * 1000
+BATCHES_MAX = 64
+"""Of one worker that are told of: it has one for each function and queue, and no more than slots."""
+FUNCTION_CHARS = 200
 REPORT_LEASE_MS_MAX = 600_000
 """For so long at most is a worker's report valid."""
 SKEW_MS_MAX = 3600 * 1000

@@ -114,6 +114,7 @@ def _queues_of(message: m.Message) -> Iterable[str]:
     elif isinstance(message, m.Report):
         for row in message.workers:
             yield from row.queues
+            yield from (batch.queue for batch in row.batches)
             if row.takes_seats:
                 yield QUEUES
     elif isinstance(message, m.Submit | m.Kill | m.Advance):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -25,6 +25,9 @@ from skuld_py.client.json_text import json_text
 from skuld_py.model.bounds import MOMENT_MS_MAX
 from skuld_py.verbs.contents import shown
 from skuld_py.verbs.words import many, moment
+
+if TYPE_CHECKING:
+    from skuld_py.client.attending import BatchStatus
 
 NOTE_CHARS = 200
 NUMBER_MAX = 1 << 63
@@ -120,6 +123,13 @@ def progress_of(token: int, entries: Iterable[bytes]) -> Progress | None:
     for data in entries:
         found = followed(found, token, data)
     return found
+
+
+def progress_of_batch(batch: BatchStatus) -> Progress:
+    """How far a batch is, for all of its tasks at once: those that ended, and the parts of the job that runs."""
+    parts = _part([batch.parts_done, batch.parts])
+    own = Part(batch.ended, batch.tasks, _filled(batch.ended, batch.tasks)) if batch.ended or not parts else None
+    return Progress(0, None, own, None, "", 1 if parts else 0, None, parts, {})
 
 
 def followed(before: Progress | None, token: int, data: bytes) -> Progress | None:

@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from skuld_py.client.attending import Workers
 
 
+class BatchDocument(TypedDict):
+    """Tasks of one batched function that a worker runs together."""
+
+    queue: str
+    function: str
+    tasks: int
+    ended: Annotated[int, Says("Of its tasks.")]
+    since_ms: int
+    parts_done: Annotated[int, Says("Spark tasks that are over, of the job that runs.")]
+    parts: Annotated[int, Says("Spark tasks of the job that runs; 0 before Spark has said so.")]
+
+
 class WorkerDocument(TypedDict):
     """A worker that is there, as it said of itself."""
 
@@ -32,6 +44,7 @@ class WorkerDocument(TypedDict):
     claimed: Annotated[int, Says("Tasks that it holds; those beyond the running ones wait in it.")]
     node: Annotated[str, Says("The node that it reports to.")]
     age_s: Annotated[float, Says("How long ago it has said so.")]
+    batches: Annotated[list[BatchDocument], Says("Those under way, when it has said so.")]
 
 
 class WorkersDocument(TypedDict):

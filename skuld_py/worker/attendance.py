@@ -1,8 +1,8 @@
 """A worker tells the cluster that it is there: who it is, its slots, queues and Spark, and how much it has to do.
 
 One thread, for each report may wait for a node. A report lasts ``LEASE_S``, and is made again after a third of
-that, so that one may be lost; when something changes that people wait for (Spark has started), at once. The last
-one says goodbye; of a worker that dies, the cluster knows within the lease.
+that, so that one may be lost; when something changes that people wait for (Spark has started, a batch takes long),
+at once. The last one says goodbye; of a worker that dies, the cluster knows within the lease.
 
 Why not with claims and renewals, which are under way anyway: a claim goes to another node each time, so each node
 would know of the worker; one whose slots are taken makes none; and renewals are another process's, which knows
@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from skuld_py import __version__
-from skuld_py.client.attending import WorkerStatus
+from skuld_py.client.attending import BatchStatus, WorkerStatus
 from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
 from skuld_py.worker.scribe import is_passing
@@ -45,9 +45,10 @@ def profile(holder: str, slots: int, weights: Mapping[str, int], tags: tuple[str
                         time.time_ns() // 1_000_000, 0, 0, takes_seats=takes_seats, tags=tags)
 
 
-def status(of: WorkerStatus, spark: str, running: int, waiting: int) -> WorkerStatus:
-    """The same while it works: on so many tasks, with others that it has claimed ahead."""
-    return attrs.evolve(of, spark=spark, running=running, claimed=running + waiting)
+def status(of: WorkerStatus, spark: str, running: int, waiting: int,
+           batches: tuple[BatchStatus, ...] = ()) -> WorkerStatus:
+    """The same while it works: on so many tasks, with others that it has claimed ahead, and in these batches."""
+    return attrs.evolve(of, spark=spark, running=running, claimed=running + waiting, batches=batches)
 
 
 def work_said(worker: WorkerStatus) -> str:

@@ -24,13 +24,15 @@ BEAT_S = 1.0
 
 
 class Heart:
-    """Watches the engine between ``resume`` and ``pause``. Callbacks are called in its threads."""
+    """Watches the engine between ``resume`` and ``pause``. Callbacks are called in its threads; ``look`` at each
+    beat, and it may ask the engine."""
 
     def __init__(self, engine: Engine, beat: Callable[[], None], stall_s: float, *,
-                 on_trouble: Callable[[str], None]) -> None:
+                 on_trouble: Callable[[str], None], look: Callable[[], None] = lambda: None) -> None:
         self._engine = engine
         self._beat = beat
         self._on_trouble = on_trouble
+        self._look = look
         self._silence = Silence(stall_s, time.monotonic())
         self._runs: dict[Key, Run] = {}
         self._is_working = threading.Event()
@@ -74,6 +76,7 @@ class Heart:
                     counts = self._engine.counts(run.context.name)
                     if counts is not None:
                         run.context.journal.spark(counts)
+                self._look()
             elif self._engine.is_gone():
                 self._tell("ended")
 

@@ -134,6 +134,7 @@ class SparkEngine:
         parts = min(len(items), order.parts_max, session.sparkContext.defaultParallelism)
         order = attrs.evolve(order, bytes_max=order.bytes_max // parts)
         self._homes[name] = Home(session)
+        self._stages[name] = {}
         try:
             with (self._pools.lent() as pool,
                   self._runtime.run_in_group(name, f"{order.name}, {len(items)} tasks", pool=pool)):
@@ -146,6 +147,7 @@ class SparkEngine:
             raise ProcessEnded(crashed + words.split("\n\tat ")[0]) from None
         finally:
             self._homes.pop(name, None)
+            self._stages.pop(name, None)
             self._cancelled.discard(name)
 
     def cancel(self, name: str, timeout_s: float = 5.0) -> bool:

@@ -107,12 +107,13 @@ class Worker:
                                 on_lost=partial(self._post, self._on_lost),
                                 on_extended=partial(self._post, self._on_extended),
                                 on_cancelled=partial(self._post, self._on_cancelled))
-        self._heart = Heart(engine, self._renewer.beat, stall_s,
+        self._heart = Heart(engine, self._renewer.beat, stall_s, look=self._desk.look,
                             on_trouble=lambda what: self._post(self._on_engine_death, what,
                                                                self._ignition.generation))
         self._profile = profile(self._reading.holder, slots, weights, tags_of(tags), takes_seats=takes_seats)
         self._attendance = reporter(attending, self._profile, self._status,
                                     partial(self._post, self._on_seats), self._flow.size_of, lease_s)
+        self._desk.on_news = self._attendance.hasten
         self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
                                   partial(self._post, self._on_engine_failure))
 
@@ -215,7 +216,7 @@ class Worker:
 
     def _status(self) -> WorkerStatus:
         """As of now; from any thread."""
-        return status(self._profile, self._spark, len(self._running), len(self._waiting.runs))
+        return status(self._profile, self._spark, len(self._running), len(self._waiting.runs), self._desk.statuses)
 
     # -- claims --------------------------------------------------------------------------------
 

@@ -47,4 +47,9 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("reports-all-over", "a worker reports to each node in turn", "Nodes.note_answered",
            "            self._reported_to = name\n", "            pass\n", "A1",
            "tests/client/test_pursuit.py::test_a_report_goes_to_the_node_that_took_the_one_before", seeds=0),
+    mutant("batches-without-end", "what a worker tells of its batches is not counted", "Attendance.note",
+           "ROW_BYTES * (1 + len(row.batches))", "ROW_BYTES", "A1", BYTES, seeds=0),
+    mutant("batches-of-others", "a worker tells of batches in queues that its key does not reach",
+           "clearance._queues_of", "            yield from (batch.queue for batch in row.batches)\n", "", "A1",
+           "tests/runtime/test_clearance.py::test_a_worker_of_other_queues_is_none_of_a_key_of_some", seeds=0),
 )

@@ -16,6 +16,7 @@ LOTS = DESK + "test_runs_of_one_function_and_queue_are_one_lot_and_take_one_slot
 FULL = DESK + "test_a_lot_has_no_more_runs_and_bytes_than_one_job_may_have"
 WANTED = DESK + "test_a_batch_is_wanted_as_long_as_nothing_is_decided_of_one_of_its_runs"
 ONE = DESK + "test_one_batch_of_a_kind_runs_at_a_time_and_the_next_when_it_is_over"
+TOLD = DESK + "test_a_batch_is_told_of_when_it_takes_long_at_a_pace_and_when_it_is_over"
 LEFT = DESK + "test_what_a_job_did_not_come_to_waits_again_unless_its_fate_is_decided"
 FIRST = "tests/node/test_granting.py::test_claims_say_of_which_tasks_they_are_the_first"
 
@@ -97,4 +98,14 @@ MUTANTS: tuple[Mutant, ...] = (
            "Renewer._say", "            return  # a child",
            "            self._unsaid.clear()  # a child", "W5",
            DESK + "test_what_a_full_pipe_does_not_take_is_said_later_in_order", seeds=0),
+    mutant("batch-told-each-second", "how far a batch is goes to the cluster each second", "Desk.look",
+           "(names and now >= self._tell_at)", "names", "W5", TOLD, seeds=0),
+    mutant("batch-told-for-ever", "a batch that is over is shown until the next report", "Desk.look",
+           "names != self._told or (names and", "(names and", "W5", TOLD, seeds=0),
+    mutant("batch-told-at-once", "each short batch is told of", "Desk.look",
+           " if batch.age_s >= TOLD_S]", "]", "W5", TOLD, seeds=0),
+    mutant("batch-beside-its-tasks", "tasks of a batch are shown beside it, one by one", "running.with_batches",
+           " if (row.holder, row.queue, row.function) not in own]", "]", "W5",
+           "tests/worker/test_batches.py::test_how_far_a_batch_is_is_told_once_for_all_of_its_tasks_and_seen_where"
+           "_one_of_them_is_looked_at", seeds=0),
 )

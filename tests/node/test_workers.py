@@ -164,6 +164,8 @@ def test_what_workers_say_of_themselves_is_bounded_in_bytes(monkeypatch: pytest.
     seen.note(0, row("a", spark="y" * 250), LEASE_MS)  # in the place of what it said before
     seen.note(0, row("a"), 0)
     seen.note(0, row("b", spark="x" * 250), LEASE_MS)
+    with pytest.raises(Refused, match="has room for no more"):
+        seen.note(0, row("c", batches=(m.BatchRow("q", "f", 1, 0, 1, 0, 0),) * 2), LEASE_MS)
 
 
 def test_weights_that_are_not_one_for_each_queue_are_refused(machines: Machines) -> None:

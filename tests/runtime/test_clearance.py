@@ -125,6 +125,10 @@ def test_a_worker_of_other_queues_is_none_of_a_key_of_some() -> None:
     check_clearance(owner("worker"), m.Report(1, 1, (worker,)))
     with pytest.raises(Refused, match="queue: other"):
         check_clearance(owner("worker", queues=("shop",)), m.Report(1, 1, (worker,)))
+    batch = attrs.evolve(least(m.BatchRow), queue="other")
+    with pytest.raises(Refused, match="queue: other"):
+        check_clearance(owner("worker", queues=("shop",)), m.Report(1, 1, (
+            attrs.evolve(worker, queues=("shop",), batches=(batch,)),)))
 
 
 def test_seats_are_for_keys_that_may_claim_in_all_queues_of_workflows() -> None:

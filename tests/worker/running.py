@@ -28,6 +28,8 @@ class FakeEngine:
         self.gate = threading.Event()
         """A job with an item that says "wait" goes on when it is open."""
         self.gate.set()
+        self.counted: dict[str, dict[str, Any]] = {}
+        """What it says of the jobs of single tasks (under ``""``), and of batches (under ``":batch"``)."""
         self.may_start = threading.Event()
         """It starts when this is set."""
         self.may_start.set()
@@ -91,7 +93,7 @@ class FakeEngine:
         return self.is_alive()
 
     def counts(self, name: str) -> dict[str, Any] | None:
-        return None
+        return self.counted.get(name.partition(":batch")[1])
 
 
 class RunningWorker:

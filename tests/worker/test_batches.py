@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import skuld_py
+from skuld_py.cli.main import main
 from skuld_py.client.client import ClaimName, Client
 from skuld_py.client.options import Retry
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TaskId
+from skuld_py.verbs.words import many
+from skuld_py.worker.batches import desk
 from skuld_py.worker.journal import decode_entry
 from skuld_py.worker.worker import Worker
 from worker.running import FakeEngine, RunningWorker
@@ -202,3 +206,33 @@ def test_a_worker_that_stops_gives_back_what_its_batch_did_not_end(
     assert running.end() == 0
     assert all(claim.is_released for task in client.get_many(tasks) for claim in task.claims)
     assert len(engine.cancelled) == 1, "a job is cancelled once, not once an item"
+
+
+def test_how_far_a_batch_is_is_told_once_for_all_of_its_tasks_and_seen_where_one_of_them_is_looked_at(
+    start: Start, client: Client, cluster: LocalCluster, queue: str, eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "TOLD_S", 0.1)
+    engine = FakeEngine()
+    engine.gate.clear()
+    engine.counted[":batch"] = {"jobs": 1, "stages": [0, 1], "tasks": [1, 4]}
+    start(engine=engine, holder="anna")
+    client.results(client.enqueue_many(queue, [score.call(number) for number in range(40)]), wait_s=60)
+    ids = client.enqueue_many(queue, [score.call("wait")] * 40)
+    eventually(lambda: any(batch.parts for worker in client.workers().workers for batch in worker.batches))
+
+    batch, = (batch for worker in client.workers().workers for batch in worker.batches)
+    words = f"{many(batch.tasks, 'task')} of batches.score"
+    assert (batch.queue, batch.function, batch.ended) == (queue, "batches.score", 0)
+    assert (batch.parts_done, batch.parts) == (1, 4)
+    nodes = ["--nodes", ",".join(cluster.addresses)]
+    seen = CliRunner().invoke(main, ["top", "--once", *nodes]).output
+    assert seen.count("anna") == 1 and words in seen and "1/4" in seen
+    held = next(task for task in client.get_many(ids) if task.state == "claimed")
+    told = CliRunner().invoke(main, ["get", str(held.id), *nodes]).output
+    assert f"its worker runs {words} together" in told and "1/4" in told
+    assert all(not claim.log for task in client.get_many(ids) for claim in task.claims), "no task is told of it"
+
+    engine.gate.set()
+    eventually(all_ended(client, ids))
+    eventually(lambda: not any(worker.batches for worker in client.workers().workers))

@@ -219,3 +219,35 @@ def test_what_a_full_pipe_does_not_take_is_said_later_in_order(tmp_path: Path) -
     held = [named for line in heard.splitlines() for named in json.loads(line).get("hold", [])]
     assert [named[1] for named in held] == [*range(3_000)]
     assert max(map(len, heard.splitlines())) < 4_096
+
+
+def test_a_batch_is_told_of_when_it_takes_long_at_a_pace_and_when_it_is_over() -> None:
+    engine, news = FakeEngine(), 0
+    engine.gate.clear()
+    engine.counted[":batch"] = {"tasks": [1, 2]}
+    over = threading.Event()
+    desk = Desk(engine, 30.0, lambda _, outcome: over.set() if outcome.is_over else None)
+
+    def hear() -> None:
+        nonlocal news
+        news += 1
+
+    desk.on_news = hear
+    desk.begin([run_of(tiny, what="wait"), run_of(tiny)])
+    batch, = desk._batches.values()
+    desk.look()
+    assert news == 0, "it may be over before anybody looks"
+    batch.started_s -= 10
+    for _ in range(3):
+        desk.look()
+    assert news == 1
+    told, = desk.statuses
+    assert (told.function, told.tasks, told.ended, told.parts_done, told.parts) == ("desk.tiny", 2, 0, 1, 2)
+    desk._tell_at = 0
+    desk.look()
+    assert news == 2
+    engine.gate.set()
+    assert over.wait(PATIENCE_S) and desk.end(batch)
+    desk.look()
+    desk.look()
+    assert news == 3 and desk.statuses == ()

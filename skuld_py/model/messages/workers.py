@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from skuld_py.config import REPORT_LEASE_MS_MAX
+from skuld_py.config import BATCHES_MAX, FUNCTION_CHARS, REPORT_LEASE_MS_MAX
 from skuld_py.model import fields
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
 
@@ -19,6 +19,20 @@ SEATS_MAX = 64
 WORKERS_IN_PAGE = 500
 CURSOR_CHARS = 401
 MISSING_MAX = 1_000
+
+
+@attrs.frozen
+class BatchRow:
+    """``tasks`` tasks of a ``function`` that a worker runs together as Spark jobs, since ``since_ms``. ``ended``:
+    of them; ``parts_done`` of ``parts`` are over of the job that runs."""
+
+    queue: str = fields.name()
+    function: str = fields.text(FUNCTION_CHARS)
+    tasks: int = fields.number(1, SLOTS_MAX)
+    ended: int = fields.number(0, SLOTS_MAX)
+    since_ms: int = fields.moment()
+    parts_done: int = fields.number(0, SLOTS_MAX)
+    parts: int = fields.number(0, SLOTS_MAX)
 
 
 @attrs.frozen
@@ -44,6 +58,7 @@ class WorkerRow:
     age_ms: int = fields.number()
     takes_seats: bool = fields.truth(default=False, since=3)
     tags: tuple[str, ...] = fields.names(TAGS_MAX, default=(), since=3)
+    batches: tuple[BatchRow, ...] = fields.rows(BatchRow, BATCHES_MAX, default=(), since=3)
 
 
 @attrs.frozen

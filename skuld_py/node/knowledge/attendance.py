@@ -78,7 +78,9 @@ class Attendance:
     def note(self, now_ms: int, row: m.WorkerRow, lease_ms: int) -> None:
         """A worker is there for so long from now; not any more, with a lease of 0."""
         name = name_of(row)
-        size = ROW_BYTES + sum(map(len, (*name, row.host, row.release, row.spark, row.weights, *row.queues)))
+        size = ROW_BYTES * (1 + len(row.batches)) + sum(map(len, (
+            *name, row.host, row.release, row.spark, row.weights, *row.queues,
+            *(batch.queue + batch.function for batch in row.batches))))
         old = self._present.get(name)
         if lease_ms and (self._bytes - (old.size if old else 0) + size > BYTES_MAX
                          or (old is None and len(self) >= self._workers_max)):

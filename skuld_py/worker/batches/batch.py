@@ -21,6 +21,8 @@ from itertools import count
 
 import attrs
 
+from skuld_py.client.attending import BatchStatus
+from skuld_py.config import FUNCTION_CHARS
 from skuld_py.worker.assignment import Kind
 from skuld_py.worker.batches.halving import Halving
 from skuld_py.worker.batches.part import LATE, Done, Item, Order
@@ -63,6 +65,8 @@ class Batch:
         self.name = f"{runs[0].context.name}:batch-{next(_numbers)}"
         """The group of its jobs, which no other batch ever has."""
         self.started_s = time.monotonic()
+        self._since_ms = time.time_ns() // 1_000_000
+        self._parts = (0, 0)
         self._engine = engine
         self._on_outcome = on_outcome
         self._stopped = threading.Event()
@@ -78,6 +82,18 @@ class Batch:
     def age_s(self) -> float:
         """How long it has been running."""
         return time.monotonic() - self.started_s
+
+    @property
+    def status(self) -> BatchStatus:
+        """How far it is, for all of its tasks at once. From any thread."""
+        ended = self._size - min(self._size, len(self.runs))
+        return BatchStatus(self.kind.queue, self.order.name[:FUNCTION_CHARS], self._size, ended, self._since_ms,
+                           *self._parts)
+
+    def look(self) -> None:
+        """Ask the engine how far the job is that runs."""
+        done, known = (self._engine.counts(self.name) or {}).get("tasks", (0, 0))
+        self._parts = done, known
 
     @property
     def said(self) -> str:

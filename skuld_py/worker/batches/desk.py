@@ -7,12 +7,16 @@ Invariants:
 * A batch takes one slot. Slots go to batches and to other runs in the order in which they came: the first run of a
   batch waits for its turn like any other, and those behind it come along.
 * A run whose engine died before is admitted alone (``blame``), so it is a batch of its own.
+* How far a batch is, is told once for all of its tasks, with what the worker says of itself (``attendance``), and
+  only of one that takes long. Rejected: an entry in the log of each task; they are a thousand, and on disks.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
+from skuld_py.client.attending import BatchStatus
 from skuld_py.worker.assignment import Kind
 from skuld_py.worker.batches.batch import Batch, Outcome
 from skuld_py.worker.batches.part import Order
@@ -20,6 +24,9 @@ from skuld_py.worker.batches.sizes import BYTES_MAX, LEASE_SHARE, Sizes
 from skuld_py.worker.endings import Ending, Stopped
 from skuld_py.worker.lease import Key
 from skuld_py.worker.run import Engine, Run
+
+TOLD_S = 2.0
+"""A batch that is older is told of, and again after as long, later after a thirtieth of its age."""
 
 
 class Desk:
@@ -31,6 +38,27 @@ class Desk:
         self._on_outcome = on_outcome
         self._sizes: dict[Kind, Sizes] = {}
         self._batches: dict[Kind, Batch] = {}
+        self.on_news: Callable[[], None] = lambda: None
+        """Called in the thread of ``look`` when it is time to tell how far they are."""
+        self._told: tuple[str, ...] = ()
+        self._tell_at = 0.0
+
+    def look(self) -> None:
+        """See how far the batches are. Called each second, in a thread that may wait for the engine."""
+        now = time.monotonic()
+        long = [batch for batch in tuple(self._batches.values()) if batch.age_s >= TOLD_S]
+        for batch in long:
+            batch.look()
+        names = tuple(batch.name for batch in long)
+        if names != self._told or (names and now >= self._tell_at):
+            self._told = names
+            self._tell_at = now + max(TOLD_S, *(batch.age_s / 30 for batch in long), 0.0)
+            self.on_news()
+
+    @property
+    def statuses(self) -> tuple[BatchStatus, ...]:
+        """How far each batch is. From any thread."""
+        return tuple(batch.status for batch in tuple(self._batches.values()))
 
     def patience_s(self, run: Run) -> float:
         """How much longer a run may wait for its turn than another: its kind may have a batch under way."""
