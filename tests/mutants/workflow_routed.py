@@ -1,4 +1,4 @@
-"""Mutants of where values come from and go to, and of the ends that the log takes: seen by plays of whole workflows."""
+"""Mutants of where values come from and go to, and of ends in the log: seen by plays of whole workflows."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ MUTANTS: tuple[Mutant, ...] = (
     _played("fed-cursor-behind", "a function's values are drawn twice", "worker.workflows.drawing.Sequential.draw",
             "(offset + len(values)).to_bytes", "(offset + len(values) // 2).to_bytes"),
     _played("fed-from-the-beginning", "a next life draws again what stands at the beginning",
-            "worker.workflows.drawing.Sequential._taken", "self._at = sum(1 for _ in islice(self._values, offset))",
-            "self._at = offset"),
+            "worker.workflows.drawing.Sequential._taken",
+            "self._at = sum(1 for _ in islice(self._values, offset))", "self._at = offset"),
     _played("fed-past-a-value", "a value between two pages is lost", "worker.workflows.drawing.Adapted.draw",
             "rows[part] = [page.next_offset, page.is_end]",
             "rows[part] = [page.next_offset + (not page.is_end), page.is_end]"),
     _played("fed-the-same-page", "a batch that is drawn again is its first page, again and again",
             "worker.workflows.drawing.Adapted.again", "offset = page.next_offset", "pass"),
-    _played("fed-and-committed", "what is under way is called processed", "worker.workflows.drawing.Adapted.settle",
-            "min(rows[part][0], open_from.get(part, rows[part][0]))", "rows[part][0]"),
+    _played("fed-and-committed", "what is under way is called processed",
+            "worker.workflows.drawing.Adapted.settle", "min(rows[part][0], open_from.get(part, rows[part][0]))",
+            "rows[part][0]"),
     _played("fed-parts-end-with-one", "an input ends with the first of its parts",
             "worker.workflows.drawing.Adapted._is_over", "return all(is_end", "return any(is_end"),
     # ends

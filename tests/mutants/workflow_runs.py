@@ -111,6 +111,6 @@ MUTANTS: tuple[Mutant, ...] = (
            "if row.workflow == found.id), \"\")", "), \"\")", "X4",
            TROUBLES + "of_a_workflow_that_no_slot_works_on_the_cluster_says_why", seeds=0),
     _run("gathered-undone", "what a dead segment did not return is gathered, too", "gathering._read",
-         "        if not found.is_completed:\n            continue\n", "",
+         "if not found.is_completed or not", "if not",
          SEALING + "what_a_segment_did_not_come_to_is_not_gathered"),
 )

@@ -106,7 +106,7 @@ class Workflows:
             for stream in self.streams:
                 stream.now_ms = self.now_ms
             act()
-            if self.now_ms > BEGUN_MS + OVER_MS or self.events > EVENTS_MAX * len(self.streams):
+            if self.now_ms > BEGUN_MS + 2 * OVER_MS or self.events > 4 * EVENTS_MAX:
                 raise Violation(f"it comes to no end: {self.known}")
         if self.known.state == "completed":
             self._check_end()
@@ -224,7 +224,7 @@ class Stream(World):
                                policies=dict.fromkeys(definition.order, policy))
         attempts = self.play.attempts if policy is e.Policy.RESTART else max(3, self.play.attempts)
         self.play = attrs.evolve(self.play, options=options, policy=policy, attempts=attempts)
-        self.nursery = Nursery(definition)
+        self.nursery = Nursery(definition, BEGUN_MS)
         self.queue = Nursed(self)
         self.store = Store(self)
         self.raising = self.chance.choice([0, 5, 20])
