@@ -16,7 +16,7 @@ def _run(name: str, rule: str, place: str, old: str, new: str, test: str) -> Mut
 
 MUTANTS: tuple[Mutant, ...] = (
     # whether it lives
-    _run("killed-runs-on", "segments of a killed workflow run", "plans.Plans.live",
+    _run("killed-runs-on", "segments of a killed workflow run", "plans.Plans.alive",
          "if kept.standing.state != LIVE:", "if False:", FLOW + "a_segment_of_a_killed_workflow_does_not_run"),
     _run("killed-completes", "a segment is completed whose workflow was killed while it ran", "flow.Flow.end",
          "step = self._asked(runs, lambda: self._step(runs[0].claim.queue))",

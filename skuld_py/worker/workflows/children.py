@@ -7,8 +7,8 @@ Invariant: they are a function of the definition, when that was submitted, the p
 and the emission of the completion; of nothing else.
 
 A *life* of a workflow is from a submission on: its time, in milliseconds, which the ids of its plan and its
-feeders have. The log forgets an ended workflow some day, and its id may be submitted again; by their lives segments
-of the one are none of the other.
+feeders have. The log forgets an ended workflow some day, and its id may be submitted again; by their lives
+segments of the one are none of the other.
 """
 
 from __future__ import annotations
