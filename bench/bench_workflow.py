@@ -24,6 +24,7 @@ from rich.table import Table
 
 from skuld_py import Client
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.model.ids import from_text, time_of
 from skuld_py.worker.registry import encode_call
 from skuld_py.worker.workflows.children import Calls, packed
 from skuld_py.workflow.definition.definition import Definition
@@ -78,9 +79,9 @@ def plain_ms(client: Client, function: str, tasks: int, before: int) -> float:
     return 1000 * (time.monotonic() - began) / tasks
 
 
-def segment_ms(client: Client, definition: Definition, tasks: int, before: int) -> float:
+def segment_ms(client: Client, definition: Definition, life: int, tasks: int, before: int) -> float:
     """Milliseconds for each segment."""
-    calls, step = Calls(definition.entries["first"]), definition.queue("first")
+    calls, step = Calls(definition.entries["first"], life), definition.queue("first")
     began = time.monotonic()
     for start in range(0, tasks, PART):
         made = root_ids(definition.id, "numbers", before + start, PART, time.time_ns() // 1_000_000)
@@ -106,15 +107,15 @@ def main() -> None:
         (place / "flow_app.py").write_text(APP)
         with LocalCluster(place / "cluster") as cluster, Client(cluster.addresses, timeout_s=30) as client:
             wait_until_led(cluster.addresses)
-            client.submit_workflow(definition)
+            life = time_of(from_text(client.submit_workflow(definition).plan))
             worker = cluster.start_worker("plain", "flow_app", "--workflows", "--slots", str(len(STEPS) + 1),
                                           working_directory=place)
             plain_ms(client, function, PART, 0)  # to be warm
-            segment_ms(client, definition, PART, 0)
+            segment_ms(client, definition, life, PART, 0)
             for number in range(options.rounds):
                 before = PART + number * tasks
                 task = plain_ms(client, function, tasks, before)
-                segment = segment_ms(client, definition, tasks, before)
+                segment = segment_ms(client, definition, life, tasks, before)
                 ratios.append(segment / task)
                 table.add_row(str(number + 1), f"{task:.2f}", f"{segment:.2f}", f"{ratios[-1]:.2f}",
                               f"{os.getloadavg()[0]:.1f}")

@@ -5,7 +5,7 @@
 A payload is msgpack of ``[version, name, args, kwargs]``; its values are those of ``plain``, extension types
 excluded. In version 2 the worker makes of them what the function's annotations ask for; in version 1, which
 releases before 0.2 write, values arrive as they are. A segment of a workflow has a fifth part: the id of
-its root, and behind it the name of the input that made the root.
+its root, behind it the name of the input that made the root, and in 8 bytes when its workflow was submitted.
 
 Invariants:
 
@@ -33,14 +33,15 @@ from skuld_py.errors import Refused
 AS_IT_IS, BY_ANNOTATION = 1, 2
 """Versions of a payload."""
 NAME_CHARS_MAX = 200
-ROOT_BYTES_MIN, ROOT_BYTES_MAX = 20, 84
+ROOT_BYTES_MIN, ROOT_BYTES_MAX = 28, 92
 _NAME_BYTES_MAX = 4 * NAME_CHARS_MAX + 16
 
 
 @attrs.frozen
 class Call:
     """What a payload says: call the function of this name with these arguments. ``version``: whether annotations
-    say what they stand for. ``root``: of a segment of a workflow, the id of its root and the name of its input."""
+    say what they stand for. ``root``: of a segment of a workflow, the id of its root, the name of its input,
+    and its workflow's submission."""
 
     name: str
     args: list[Any]

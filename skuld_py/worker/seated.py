@@ -40,7 +40,7 @@ class Seated:
 
     def take(self, seats: Mapping[str, Place], waiting: Iterable[Run]) -> list[Run]:
         """These are the seats from now on. Gives those that wait for one that is gone."""
-        gone = {queue for queue in self._seats if queue not in seats}
+        gone = dict.fromkeys(queue for queue in self._seats if queue not in seats)
         self._seats = {**{queue: self._seats[queue] for queue in gone if self._running[queue]}, **seats}
         self._aheads = {queue: Ahead(seat.cap) for queue, seat in seats.items()}
         self._told = {}
@@ -95,9 +95,10 @@ class Seated:
 
     def forget(self, runs: Iterable[Run]) -> None:
         """These were claimed ahead, and waited for too long."""
-        for queue in {run.claim.queue for run in runs} & {*self._aheads}:
-            self._aheads[queue].forget()
-            self._tell(queue, 0)
+        for queue in dict.fromkeys(run.claim.queue for run in runs):
+            if queue in self._aheads:
+                self._aheads[queue].forget()
+                self._tell(queue, 0)
 
     def _tell(self, queue: str, count: int) -> None:
         if self._told.get(queue, 0) != count:

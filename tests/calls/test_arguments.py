@@ -180,12 +180,12 @@ def test_the_name_is_read_without_what_follows() -> None:
 
 
 def test_a_segment_says_its_root_behind_the_call() -> None:
-    root = bytes(range(20)) + b"files"
+    root = bytes(range(20)) + b"files" + bytes(8)
     payload = msgpack.packb([1, "shop:add", [1], {}, root])
 
     assert decode_call(payload) == Call("shop:add", [1], {}, root=root)
     assert function_of(payload) == "shop:add"
-    for other in (b"", root[:20], root + b"x" * 60, "a" * 25, None):
+    for other in (b"", root[:28], root + b"x" * 60, "a" * 33, None):
         with pytest.raises(Refused, match="its root is no id with the name of an input"):
             decode_call(msgpack.packb([1, "shop:add", [1], {}, other]))
 

@@ -16,7 +16,7 @@ def _run(name: str, rule: str, place: str, old: str, new: str, test: str) -> Mut
 
 MUTANTS: tuple[Mutant, ...] = (
     # whether it lives
-    _run("killed-runs-on", "segments of a killed workflow run", "plans.Plans.live",
+    _run("killed-runs-on", "segments of a killed workflow run", "plans.Plans.alive",
          "if kept.standing.state != LIVE:", "if False:", FLOW + "a_segment_of_a_killed_workflow_does_not_run"),
     _run("killed-completes", "a segment is completed whose workflow was killed while it ran", "flow.Flow.end",
          "step = self._asked(runs, lambda: self._step(runs[0].claim.queue))",
@@ -111,6 +111,6 @@ MUTANTS: tuple[Mutant, ...] = (
            "if row.workflow == found.id), \"\")", "), \"\")", "X4",
            TROUBLES + "of_a_workflow_that_no_slot_works_on_the_cluster_says_why", seeds=0),
     _run("gathered-undone", "what a dead segment did not return is gathered, too", "gathering._read",
-         "        if not found.is_completed:\n            continue\n", "",
+         "if not found.is_completed or not", "if not",
          SEALING + "what_a_segment_did_not_come_to_is_not_gathered"),
 )

@@ -12,8 +12,9 @@ from typing import Any
 
 from skuld_py.calls.payloads import decode_call
 from skuld_py.client.client import Client
+from skuld_py.model.ids import from_text, time_of
 from skuld_py.model.task import Task
-from skuld_py.worker.workflows.children import Calls, Completed, Nursery, packed
+from skuld_py.worker.workflows.children import LIFE_BYTES, Calls, Completed, Nursery, packed
 from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.segments import Emission, child_ids, root_ids
 
@@ -27,14 +28,15 @@ class Auditor:
         self._client = client
         self._definition = definition
         self._source = definition.inputs[0]
-        self._nursery = Nursery(definition)
+        self._life = time_of(from_text(client.workflow(definition.id).plan))
+        self._nursery = Nursery(definition, self._life)
         self._made_ms = time.time_ns() // 1_000_000
         self.repaired = 0
 
     def draw(self, values: Sequence[Any]) -> None:
         """Make roots of these."""
         made = root_ids(self._definition.id, self._source, 0, len(values), self._made_ms)
-        calls = Calls(self._definition.entries[self._source])
+        calls = Calls(self._definition.entries[self._source], self._life)
         payloads = [calls.payload(packed(value), root, self._source)
                     for value, root in zip(values, made, strict=True)]
         for start in range(0, len(made), PART):
@@ -66,5 +68,5 @@ class Auditor:
     def _completed(self, task: Task) -> Completed:
         tag = decode_call(task.payload).root
         claim = next(claim for claim in task.claims if claim.token == task.completed_token)
-        return Completed(task.id, tag[:20], tag[20:].decode(), claim.token, claim.start_ms,
+        return Completed(task.id, tag[:20], tag[20:-LIFE_BYTES].decode(), claim.token, claim.start_ms,
                          Emission.decode(task.result))

@@ -70,12 +70,23 @@ class Home:
 
     # -- the test's side
 
+    @property
+    def life(self) -> int:
+        """When it was submitted."""
+        return self.standings[self.definition.id].life
+
     def queue(self, step: str) -> str:
         return self.definition.queue(step)
 
+    def submit_again(self) -> None:
+        """It has ended, the log has forgotten it, and it is submitted once more, in the same content."""
+        self.client.advance(1)
+        plan = self.client.enqueue(self.queue("plan"), text_of(self.definition).encode())
+        self.standings[self.definition.id] = Standing("live", str(plan), digest_of(self.definition))
+
     def draw(self, *values: Any, step: str = "numbers") -> list[bytes]:
         """Roots with these values, as a feeder makes them."""
-        calls = Calls(self.definition.entries[step])
+        calls = Calls(self.definition.entries[step], self.life)
         made: list[bytes] = []
         for value in values:
             root = root_id(self.definition.id, step, self._roots, self.client.cluster.wall_ms())

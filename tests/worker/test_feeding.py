@@ -89,7 +89,7 @@ class Farm(Home):
             return claim(queue, **options)
         self.client.claim = worked
         self.client.enqueue_many(self.queue("feed"), [call(FEED, workflow="w", step="texts")],
-                                 ids=[feeder_id("w", "texts", self.client.cluster.wall_ms())])
+                                 ids=[feeder_id("w", "texts", self.life)])
 
     def exhaust_input(self, workflow: str, step: str) -> Status:
         self.exhausted.append(step)
@@ -128,7 +128,8 @@ def test_all_that_is_drawn_goes_through_and_then_the_input_is_exhausted_and_the_
     assert isinstance(ending, Returned)
     assert farm.sizes() == sorted([*range(1, 13), *[1] * 12])
     assert farm.exhausted == ["texts"]
-    assert [task.payload for task in farm.client.list(farm.queue("seal"))] == [call("skuld:seal", "w", "sizes")]
+    seal, = farm.client.list(farm.queue("seal"))
+    assert seal.payload == call("skuld:seal", "w", "sizes", farm.life)
 
 
 def fed_telling(farm: Farm) -> list[tuple[float, float, str]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import skuld_py
+from skuld_py.model.ids import from_text, time_of
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.workflows.sealing import seal_call
 from skuld_py.workflow.definition.reading import read
@@ -46,7 +47,8 @@ def test_a_workflow_runs_in_memory_to_its_end(tmp_path: Path) -> None:
         client.run_until_empty(*steps)
         assert auditor.is_over() and not auditor.repaired
         client.exhaust_input("sums", "numbers")
-        client.enqueue_many(definition.queue("seal"), [seal_call("sums", "out")],
+        life = time_of(from_text(client.workflow("sums").plan))
+        client.enqueue_many(definition.queue("seal"), [seal_call("sums", "out", life)],
                             ids=[seal_id("sums", "out", client.cluster.wall_ms())])
         while client.workflow("sums").is_live:
             client.run_until_empty(definition.queue("seal"))

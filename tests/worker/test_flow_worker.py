@@ -64,7 +64,8 @@ def flow(client: Client, queue: str, monkeypatch: pytest.MonkeyPatch) -> Definit
 def draw(client: Client, flow: Definition, values: list[Any], step: str = "pair") -> None:
     """Roots, straight in the queue of a step."""
     made = root_ids(flow.id, "in", 0, len(values), time.time_ns() // 1_000_000)
-    calls = Calls(flow.entries[step])
+    standing = ClientCluster.standing(None, flow.id)  # type: ignore[arg-type]
+    calls = Calls(flow.entries[step], standing.life)
     client.enqueue_many(flow.queue(step), [calls.payload(packed(value), root, "in") for value, root in zip(
         values, made, strict=True)], ids=made, **calls.options)
 

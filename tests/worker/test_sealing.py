@@ -34,7 +34,7 @@ def home(place: Path, format: str = "json") -> Home:
 def sealed(at: Home, step: str) -> bytes:
     """The id of the task that seals a leaf."""
     id = seal_id("sums", step, at.client.cluster.wall_ms())
-    at.client.enqueue_many(at.queue("seal"), [seal_call("sums", step)], ids=[id])
+    at.client.enqueue_many(at.queue("seal"), [seal_call("sums", step, at.life)], ids=[id])
     return id
 
 
@@ -129,7 +129,7 @@ def test_text_is_a_line_for_each_value(tmp_path: Path) -> None:
 
 def test_a_seal_outside_of_a_workflow_is_refused() -> None:
     client = MemoryClient()
-    client.enqueue("own", seal_call("sums", "kept"))
+    client.enqueue("own", seal_call("sums", "kept", 0))
     ran, = client.run_until_empty("own", raises=False)
     assert ran.is_final and "do not enqueue it by hand" in str(ran.error)
 

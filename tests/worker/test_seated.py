@@ -93,6 +93,18 @@ def test_what_waits_for_a_seat_that_is_gone_is_given_back() -> None:
     assert seated.take({B: Place(1, 8)}, [mine, others, own]) == [mine]
 
 
+def test_what_is_told_and_kept_is_in_the_order_of_seats_and_runs() -> None:
+    told: list[str] = []
+    seated = Seated(lambda queue, count: told.append(queue))
+    queues = [f"wf.w.{step}" for step in ["zebra", "yak", "wolf", "viper", "urial", "tapir", "seal", "rat"]]
+    seated.take(dict.fromkeys(queues, Place(2, 7)), [])
+    for queue in queues:
+        seated.end(run(queue, 0.001))
+    told.clear()
+    seated.forget(run(queue) for queue in queues)
+    assert told == queues
+
+
 def test_what_runs_of_a_seat_that_is_gone_counts_when_it_comes_back() -> None:
     seated, runs = made(a=1), [run(A), run(A)]
     seated.begin([runs[0]])

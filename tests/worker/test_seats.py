@@ -21,6 +21,7 @@ from skuld_py.cluster.log.commands import SetSharing
 from skuld_py.cluster.scale.seats import DemandRow, PlaceRow, SeatsInput, decide
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.model.ids import from_text, time_of
 from skuld_py.model.seats import FUNCTION, INPUT, OUTPUT, Seat
 from skuld_py.runtime.zookeeper.clusters import read_parameters
 from skuld_py.runtime.zookeeper.log_following import command
@@ -284,10 +285,10 @@ def workflow(name: str, percentage: int) -> Definition:
 
 def submit(client: Client, flow: Definition) -> None:
     """And give every step enough to do, so that its slots are the only bound."""
-    client.submit_workflow(flow)
+    life = time_of(from_text(client.submit_workflow(flow).plan))
     for number, step in enumerate(STEPS[1:], 1):
         made = root_ids(flow.id, "in", number << 20, 200, time.time_ns() // 1_000_000)
-        calls = Calls(flow.entries[step])
+        calls = Calls(flow.entries[step], life)
         client.enqueue_many(flow.queue(step), [calls.payload(packed(0), root, "in") for root in made], ids=made,
                             **calls.options)
 

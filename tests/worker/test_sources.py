@@ -128,7 +128,7 @@ class Field(Home):
 
     def begin(self, step: str) -> None:
         self.client.enqueue_many(self.queue("feed"), [call(FEED, workflow=self.definition.id, step=step)],
-                                 ids=[feeder_id(self.definition.id, step, self.client.cluster.wall_ms())])
+                                 ids=[feeder_id(self.definition.id, step, self.life)])
 
     def feed(self, step: str = "") -> Ending:
         if step:

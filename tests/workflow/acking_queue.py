@@ -22,7 +22,7 @@ from skuld_py.workflow.acking import events as e
 LEASE_MS = 1_000
 SKEW_MS = 200
 STEPS = ("clean", "join", "write")
-"""The step of a segment by how deep it is in its tree."""
+"""The steps of a tree, one below the other, where nothing says otherwise."""
 Rows = tuple[tuple[str, bytes], ...]
 
 
@@ -61,16 +61,13 @@ class Segment:
     root: bytes
     depth: int
     body: bytes
+    step: str = STEPS[0]
     claims: list[Held] = attrs.field(factory=list)
     ends: list[Ended] = attrs.field(factory=list)
     base: int = 0
     is_dead: bool = False
     was_dead: bool = False
     children: dict[int, dict[int, Segment]] = attrs.field(factory=dict)
-
-    @property
-    def step(self) -> str:
-        return STEPS[min(self.depth, len(STEPS) - 1)]
 
     @property
     def known(self) -> list[Ended]:
@@ -139,14 +136,14 @@ class Queue:
             self._met["another completion turns out to be the earliest"] += 1
             self._met["it emits something else, and children are there"] += bool(segment.children)
 
-    def enqueue_root(self, number: int, root: bytes) -> None:
+    def enqueue_root(self, number: int, root: bytes, body: bytes, step: str = STEPS[0]) -> None:
         """Once for each number."""
         known = self.roots.get(number)
-        if known is not None and known.id != root:
-            raise Violation(f"root {number} is enqueued twice, under two ids")
+        if known is not None and (known.id, known.body) != (root, body):
+            raise Violation(f"root {number} is enqueued twice, under two ids or with two values")
         if known is None:
             self._check_open()
-            self.roots[number] = self._made(Segment(root, root, 0, b"%d" % number))
+            self.roots[number] = self._made(Segment(root, root, 0, body, step))
         else:
             self._met["a root is enqueued again"] += 1
 
@@ -159,12 +156,13 @@ class Queue:
             child = self.segments.get(ids[number])
             if child is None:
                 self._check_open()
-                child = self._made(Segment(ids[number], parent.root, parent.depth + 1, rows[number][1]))
+                step, body = rows[number]
+                child = self._made(Segment(ids[number], parent.root, parent.depth + 1, body, step))
                 parent.children.setdefault(token, {})[number] = child
             else:
                 self._met["a child is enqueued again"] += 1
-            if child.body != rows[number][1]:
-                raise Violation("an id stands for two bodies")
+            if (child.step, child.body) != rows[number]:
+                raise Violation("an id stands for two bodies, or is of two steps")
         if len(parent.children) > 1:
             raise Violation("a segment has children of two claims")
 

@@ -63,6 +63,8 @@ def draw_play(chance: random.Random) -> Play:
 class World:
     """One play."""
 
+    workflow, source = "w", "source"
+
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.met: Counter[str] = Counter()
@@ -129,12 +131,15 @@ class World:
         elif self.happens(self.play.deaths):
             self.at(span_ms, lambda: setattr(held, "kind", self.chance.choice(["failed", "released"])))
             return span_ms
-        rows = self._emitted(segment)
+        rows = self._emitted(segment, held)
+        if isinstance(rows, str):
+            self.at(span_ms, lambda: setattr(held, "kind", rows))
+            return span_ms
         self.at(span_ms, lambda: self._complete(segment, held, rows, told))
         return span_ms + 60
 
-    def _emitted(self, segment: Segment) -> Rows:
-        """Another list each time."""
+    def _emitted(self, segment: Segment, held: Held) -> Rows | str:
+        """Another list each time; or how the claim ends otherwise."""
         most = self.play.fan_out if segment.depth < len(STEPS) - 1 else 0
         step = STEPS[min(segment.depth + 1, len(STEPS) - 1)]
         return tuple((step, b"%d" % self.chance.getrandbits(60)) for _ in range(self.chance.randint(0, most)))
@@ -217,8 +222,11 @@ class World:
 
     def _claim_feeder(self) -> None:
         if not self.is_finished and not self.is_killed:
-            self.newest = Life(self)
+            self.newest = self._life()
             self.newest.begin()
+
+    def _life(self) -> Life:
+        return Life(self)
 
     def feeder_died(self) -> None:
         """Its lease lapses, and another one claims."""
@@ -270,7 +278,7 @@ class Life:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._feeder = Feeder("w", "source", world.play.options)
+        self._feeder = Feeder(world.workflow, world.source, world.play.options)
         self._is_dead = False
         self._exhausts = 0
         self._held: dict[int, int] = {}
@@ -382,7 +390,11 @@ class Life:
                     raise Violation("a feeder has lost count")
         return None
 
-    def _draw(self, effect: e.Draw) -> e.Event:
+    def _root(self, first: int, number: int) -> tuple[bytes, str]:
+        """The value of a root, and its step."""
+        return b"%d" % number, STEPS[0]
+
+    def _draw(self, effect: e.Draw) -> e.Event | None:
         world = self._world
         left = world.play.values - effect.first
         count = effect.count if effect.is_again else world.chance.randint(0, min(effect.count, left))
@@ -393,12 +405,12 @@ class Life:
     def _store(self, effect: e.Store) -> e.Event | None:
         world = self._world
         count = max(effect.numbers) - effect.first + 1
-        ids = segments.root_ids("w", "source", effect.first, count, effect.time_ms)
+        ids = segments.root_ids(world.workflow, world.source, effect.first, count, effect.time_ms)
         for number in effect.numbers:
             if world.happens(world.play.lost // 4):
                 world.at(world.chance.randint(1, 200), lambda: self._act(effect))
                 world.met["roots are stored in part"] += 1
                 return None
-            world.queue.enqueue_root(number, ids[number - effect.first])
+            world.queue.enqueue_root(number, ids[number - effect.first], *self._root(effect.first, number))
         self._held.pop(effect.first, None)
         return e.Stored(effect.first)

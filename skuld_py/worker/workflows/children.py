@@ -3,8 +3,12 @@
 Whoever knows a completion makes the same tasks of it, byte for byte: the worker whose function it was, and the
 feeder that looks after a root. So enqueueing them again changes nothing.
 
-Invariant: they are a function of the definition, the parent's id, its root, and the claim and the emission of the
-completion; of nothing else.
+Invariant: they are a function of the definition, when that was submitted, the parent's id, its root, and the claim
+and the emission of the completion; of nothing else.
+
+A *life* of a workflow is from a submission on: its time, in milliseconds, which the ids of its plan and its
+feeders have. The log forgets an ended workflow some day, and its id may be submitted again; by their lives
+segments of the one are none of the other.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from skuld_py.workflow.segments import Emission, child_ids
 
 KEEP = "skuld:keep"
 """The function of inputs, and of outputs that have none of their own: it returns what it is given."""
+LIFE_BYTES = 8
 _SEGMENT, _ONE = b"\x95", b"\x91"
 
 
@@ -39,6 +44,16 @@ def packed(value: Any) -> bytes:
 def unpacked(value: bytes) -> Any:
     """The value again."""
     return msgpack.unpackb(value, strict_map_key=True)
+
+
+def tag_of(root: bytes, source: str, life: int) -> bytes:
+    """What a segment says of where it belongs."""
+    return root + source.encode() + life_bytes(life)
+
+
+def life_bytes(life: int) -> bytes:
+    """What a segment's payload ends with."""
+    return life.to_bytes(LIFE_BYTES, "big")
 
 
 @attrs.frozen
@@ -56,9 +71,10 @@ class Completed:
 
 @attrs.frozen(slots=False)
 class Calls:
-    """How segments of one step are called, around their values."""
+    """How segments of one step are called, around their values, in one life of their workflow."""
 
     entry: Entry
+    life: int
 
     @cached_property
     def _is_kept(self) -> bool:
@@ -78,7 +94,7 @@ class Calls:
 
     def payload(self, value: bytes, root: bytes, source: str) -> bytes:
         """The payload of a segment with this value, packed."""
-        made: bytes = self._front + value + self._back + msgpack.packb(root + source.encode())
+        made: bytes = self._front + value + self._back + msgpack.packb(tag_of(root, source, self.life))
         return made
 
     @cached_property
@@ -103,9 +119,9 @@ class Lot:
 class Nursery:
     """Makes the tasks of a workflow's segments."""
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: Definition, life: int) -> None:
         self._definition = definition
-        self._calls = {name: Calls(entry) for name, entry in definition.entries.items()}
+        self._calls = {name: Calls(entry, life) for name, entry in definition.entries.items()}
 
     def lots(self, completed: Iterable[Completed]) -> list[Lot]:
         """What these emit, a lot for each step."""

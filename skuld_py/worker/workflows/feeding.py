@@ -74,7 +74,8 @@ def feed(context: TaskContext, workflow: str, step: str) -> dict[str, int]:
 
 
 def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str) -> e.Done | e.Fail:
-    definition = flow.plan(workflow)
+    life = time_of(context.id)
+    definition = flow.check_life(workflow, life)
     if step not in definition.inputs:
         raise Dead(f"step: {step} is no input of {workflow}")
     entry = definition.entries[step]
@@ -85,7 +86,7 @@ def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str
     def check() -> None:
         context.check()
         try:
-            flow.plan(workflow)
+            flow.check_life(workflow, life)
         except SkuldError as error:
             if not is_passing(error):
                 raise
@@ -111,8 +112,9 @@ class ClientHands:
         self._begun_s = self._told_s = steady_s()
         self._told = ""
         self._definition, self._step = definition, step
-        self._nursery = Nursery(definition)
-        self._calls = Calls(definition.entries[step])
+        self._life = time_of(claim.id)
+        self._nursery = Nursery(definition, self._life)
+        self._calls = Calls(definition.entries[step], self._life)
         self._number = 0
 
     def wall_ms(self) -> int:
@@ -218,16 +220,18 @@ class ClientHands:
 
     def _seal(self, leaves: Sequence[str]) -> None:
         """Enqueue what seals these: as old as the feeder, or by name when that is older than what is kept. What
-        stands under its id is not enqueued beside it: a leaf would be gathered twice."""
+        stands already is not enqueued beside it, be it under its id, or under a name of more than a window ago: a
+        leaf would be gathered twice."""
         workflow, queue = self._definition.id, queue_of(self._definition.id, SEAL)
-        ids = {leaf: seal_id(workflow, leaf, time_of(self._claim.id)) for leaf in leaves}
-        payloads = {leaf: seal_call(workflow, leaf) for leaf in leaves}
+        ids = {leaf: seal_id(workflow, leaf, self._life) for leaf in leaves}
+        payloads = {leaf: seal_call(workflow, leaf, self._life) for leaf in leaves}
         try:
             self._client.enqueue_many(queue, [*payloads.values()], ids=[*ids.values()])
         except Refused as refusal:
             if refusal.code != TOO_OLD:
                 raise
-            known = {bytes(each.id) for each in self._client.get_many([*ids.values()])}
-            left = [leaf for leaf in leaves if bytes(ids[leaf]) not in known]
+            standing = [*ids.values(), *(each.id for each in self._client.list(queue))]
+            known = {each.payload for each in self._client.get_many(standing)}
+            left = [leaf for leaf in leaves if payloads[leaf] not in known]
             self._client.enqueue_many(queue, [payloads[leaf] for leaf in left], unique_window_s=SEAL_WINDOW_S,
-                                      unique=[f"seal-{leaf}" for leaf in left])
+                                      unique=[f"seal-{leaf}-{self._life}" for leaf in left])

@@ -12,7 +12,8 @@ through that were claimed before. A run without a batch is a batch of one.
 
 Invariants:
 
-* A segment of a workflow that has ended is not completed: it is dead, and says so.
+* A segment of a workflow that has ended is not completed: it is dead, and says so. So is one of an earlier
+  workflow of the same id.
 * What a function returned is not lost by a cluster that does not answer: asking goes on until the claim is lost.
 * Whatever conditions and lifecycles raise is an error of the segment, as if its function had raised it.
 """
@@ -42,7 +43,7 @@ from skuld_py.worker.outcome import error_of, said
 from skuld_py.worker.registry import traits_of_function
 from skuld_py.worker.run import Run
 from skuld_py.worker.scribe import is_passing
-from skuld_py.worker.workflows.children import Completed, Nursery, packed
+from skuld_py.worker.workflows.children import LIFE_BYTES, Completed, Nursery, life_bytes, packed
 from skuld_py.worker.workflows.emitting import AGAIN_S, PATIENCE_S, Emitter, Enqueueing, Written
 from skuld_py.worker.workflows.lifecycles import AGAIN_MS, Lifecycles
 from skuld_py.worker.workflows.plans import Known, Plans, Standing
@@ -56,7 +57,7 @@ from skuld_py.workflow.routing.routes import Router
 from skuld_py.workflow.segments import Emission, is_sole
 
 REASON_CHARS_MAX = 250
-FINAL = ("workflow_ended", "unknown_step", "bad_segment", "bad_call", "bad_plan", "bad_workflow",
+FINAL = ("workflow_ended", "other_life", "unknown_step", "bad_segment", "bad_call", "bad_plan", "bad_workflow",
          "emission_too_large", "too_many_emitted", "bad_arguments")
 """What no other attempt would cure."""
 ENDED = ("released", "failed", "snoozed")
@@ -79,13 +80,14 @@ class Cluster(Known, Enqueueing, Protocol):
 class _Step:
     """One step of a workflow, in this worker."""
 
-    def __init__(self, definition: Definition, name: str, resolve: Resolve) -> None:
+    def __init__(self, definition: Definition, life: int, name: str, resolve: Resolve) -> None:
         if name not in definition.entries:
             raise Refused("unknown_step", f"step: {definition.id} has no step {name}", workflow=definition.id)
         self.definition = definition
+        self.life = life
         self.name = name
         self.entry = definition.entries[name]
-        self.nursery = Nursery(definition)
+        self.nursery = Nursery(definition, life)
         self.lifecycles = Lifecycles(definition, name, resolve)
         self.is_leaf = not definition.children[name]
         self.is_routed = isinstance(self.entry.source, Outputs) and self.entry.source.routed
@@ -117,6 +119,14 @@ class Flow:
     def plan(self, workflow: str) -> Definition:
         """The definition of a workflow that lives."""
         return self._plans.live(workflow)
+
+    def check_life(self, workflow: str, life: int) -> Definition:
+        """The definition of a workflow that lives; ``Dead`` if that was submitted at another time: it is another
+        one."""
+        alive, definition = self._plans.alive(workflow)
+        if alive != life:
+            raise Dead(f"this task is of an earlier workflow {workflow}, which has ended")
+        return definition
 
     def known(self, workflow: str) -> tuple[Standing, Definition]:
         """How a workflow is, ended or not, and its definition."""
@@ -178,7 +188,7 @@ class Flow:
         ended: dict[Key, Ending] = {}
         for run in runs:
             try:
-                root_of(run)
+                self._check_root(step, run)
                 if step.lifecycles.has_tasks:
                     step.lifecycles.call(Moment.BEFORE_TASK, **_said(run))
             except ClaimLost:
@@ -190,12 +200,19 @@ class Flow:
     def _step(self, queue: str) -> _Step:
         named = step_of(queue)
         assert named is not None
-        definition = self._plans.live(named[0])
+        life, definition = self._plans.alive(named[0])
         with self._lock:
             known = self._steps.get(named)
-            if known is None or known.definition is not definition:
-                known = self._steps[named] = _Step(definition, named[1], self._resolve)
+            if known is None or known.definition is not definition or known.life != life:
+                known = self._steps[named] = _Step(definition, life, named[1], self._resolve)
             return known
+
+    @staticmethod
+    def _check_root(step: _Step, run: Run) -> None:
+        root_of(run)
+        if not run.claim.payload.endswith(life_bytes(step.life)):
+            raise Refused("other_life", f"payload: segment {run.claim.id} is of an earlier workflow"
+                          f" {step.definition.id}, which has ended")
 
     def _asked(self, runs: Sequence[Run], ask: Callable[[], T]) -> T:
         """The cluster's answer, however long it takes, while one of these claims is held."""
@@ -348,7 +365,7 @@ def root_of(run: Run) -> tuple[TaskId, str]:
     if not tag:
         raise Refused("bad_segment", f"payload: task {run.claim.id} in {run.claim.queue} says no root; segments"
                       " are made by workflows alone, do not enqueue them")
-    return TaskId(tag[:ID_BYTES]), tag[ID_BYTES:].decode("utf-8", "replace")
+    return TaskId(tag[:ID_BYTES]), tag[ID_BYTES:-LIFE_BYTES].decode("utf-8", "replace")
 
 
 def _outcome(step: _Step, run: Run, ending: Returned | Failed, failure: Failure | None, attempt: int) -> Outcome:

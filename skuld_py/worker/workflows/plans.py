@@ -18,6 +18,7 @@ import attrs
 
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused
+from skuld_py.model.ids import from_text, time_of
 from skuld_py.model.task import Task
 from skuld_py.workflow.definition.definition import Definition
 
@@ -38,6 +39,11 @@ class Standing:
     reason: str = ""
     exhausted: tuple[str, ...] = ()
     """Of a live one the inputs that bring no more."""
+
+    @property
+    def life(self) -> int:
+        """Which of all workflows of its id it is: the time of its submission."""
+        return time_of(from_text(self.plan))
 
 
 class Known(Protocol):
@@ -68,13 +74,17 @@ class Plans:
 
     def live(self, workflow: str) -> Definition:
         """Its definition; ``Refused`` as ``workflow_ended`` when it does not live any more."""
+        return self.alive(workflow)[1]
+
+    def alive(self, workflow: str) -> tuple[int, Definition]:
+        """Which life it is in, and its definition; ``Refused`` as ``workflow_ended``."""
         with self._lock:
             kept = self._look(workflow)
             if kept.standing.state != LIVE:
                 why = f": {kept.standing.reason}" if kept.standing.reason else ""
                 raise Refused("workflow_ended", f"workflow: {workflow} is {kept.standing.state}{why}",
                               workflow=workflow)
-            return self._definition(workflow, kept)
+            return kept.standing.life, self._definition(workflow, kept)
 
     def known(self, workflow: str) -> tuple[Standing, Definition]:
         """How it is, ended or not, and its definition. ``Refused`` as ``no_such_workflow``, or ``no_such_task``

@@ -25,7 +25,7 @@ from skuld_py.calls.payloads import function_of
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model.ids import to_text
 from skuld_py.model.task import Task
-from skuld_py.worker.workflows.children import KEEP, packed, unpacked
+from skuld_py.worker.workflows.children import KEEP, life_bytes, packed, unpacked
 from skuld_py.worker.workflows.plans import LIVE
 from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.resuming import contents
@@ -43,6 +43,7 @@ class Returned:
 
     client: Any
     source: Outputs
+    life: int
     definition: Definition
     steps: tuple[str, ...]
 
@@ -66,10 +67,15 @@ class Returned:
         for found in self.client.list(self.definition.queue(step), states=("completed",)):
             page.append(found.id)
             if len(page) == PAGE:
-                yield from self.client.get_many(page)
+                yield from self._read(page)
                 page = []
         if page:
-            yield from self.client.get_many(page)
+            yield from self._read(page)
+
+    def _read(self, page: list[bytes]) -> Iterator[Task]:
+        """Those of this workflow, none of an earlier one of the same id."""
+        mark = life_bytes(self.life)
+        return (task for task in self.client.get_many(page) if task.payload.endswith(mark))
 
     def _of(self, step: str, task: Task) -> Sequence[Any]:
         """What one segment returned. Of what went several ways, each value once."""
@@ -120,7 +126,7 @@ def returned(flow: Any, mine: str, source: Outputs) -> Returned | None:
     above = {each for step in steps for each in definition.inputs_above(step)}
     if standing.state == LIVE and not above <= {*standing.exhausted} and not source.content:
         return None
-    return Returned(flow.cluster.client, source, definition, steps)
+    return Returned(flow.cluster.client, source, standing.life, definition, steps)
 
 
 def bad(problem: str) -> Refused:

@@ -1,6 +1,6 @@
 """Sealing an output: when all inputs of a workflow are exhausted, each leaf is sealed, once.
 
-    client.enqueue("wf.ID.seal", seal_call(workflow, step), id=seal_id(...))
+    client.enqueue("wf.ID.seal", seal_call(workflow, step, life), id=seal_id(...))
 
 A leaf with a path has its values gathered (``gathering``): by a task of its own, so that its completion decides
 what is visible before the coordination log says that the output is sealed. The seal's task waits for that task,
@@ -11,6 +11,7 @@ Invariants:
 
 * Whatever a seal does it may do again: the ids of tasks follow from its own, and the log takes a seal once. So a
   worker may end at any point of it.
+* A seal of an earlier workflow of the same id seals nothing: it names the life it is of.
 * When the log says that an output is sealed, what it wrote is where plain readers look.
 
 Rejected: the seal's own output. It would become visible with the seal's completion, which comes after the log's
@@ -42,36 +43,36 @@ LOOK_S, LOOK_S_MAX, LOOK_MORE = 0.2, 10.0, 1.3
 PLAN_LEASE_S = 60.0
 
 
-def seal_call(workflow: str, step: str) -> bytes:
-    """The payload of the task that seals this leaf."""
-    return call(SEAL, workflow, step)
+def seal_call(workflow: str, step: str, life: int) -> bytes:
+    """The payload of the task that seals this leaf, in this life of the workflow."""
+    return call(SEAL, workflow, step, life)
 
 
 @task(name=SEAL)
-def seal(context: TaskContext, workflow: str, step: str) -> dict[str, Any]:
+def seal(context: TaskContext, workflow: str, step: str, life: int) -> dict[str, Any]:
     """Seal a leaf. ``segments``: how many values were gathered."""
     flow = context.workflows
     if flow is None:
         raise Dead(f"{SEAL}: this task is not in a queue of a workflow; do not enqueue it by hand")
     made: dict[str, Any] = {}
     if flow.cluster.standing(workflow).state == LIVE:
-        target = flow.plan(workflow).entries[step].target
+        target = flow.check_life(workflow, life).entries[step].target
         if target is not None:
-            made = _gathered(context, workflow, step, target)
+            made = _gathered(context, workflow, step, life, target)
         context.check()
         flow.cluster.seal_output(workflow, step)
     end_plan(flow.cluster, workflow)
     return made
 
 
-def _gathered(context: TaskContext, workflow: str, step: str, target: Target) -> dict[str, Any]:
+def _gathered(context: TaskContext, workflow: str, step: str, life: int, target: Target) -> dict[str, Any]:
     """What the task gave that gathers the leaf's values; ``Snooze`` until it is over."""
     client = context.workflows.cluster.client
     gatherer = child_id(context.id, 0, time_of(context.id), 0)
     known: dict[bytes, Task] = {bytes(each.id): each for each in client.get_many([gatherer, context.id])}
     found = [known[gatherer]] if gatherer in known else []
     if not found:
-        client.enqueue_many(context.queue, [gather_call(workflow, step, target)], ids=[gatherer])
+        client.enqueue_many(context.queue, [gather_call(workflow, step, life, target)], ids=[gatherer])
     elif found[0].is_completed:
         base = dataset(target.path)
         if not Performer(store_of(base), base, asking(client)).perform(settle(to_text(gatherer))):

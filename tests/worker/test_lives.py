@@ -1,0 +1,149 @@
+"""An id is submitted again after the log forgot its workflow: what is left of the former does nothing to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skuld_py
+from skuld_py.errors import Refused
+from skuld_py.model.ids import time_of
+from skuld_py.worker.endings import Failed, Returned
+from skuld_py.worker.workflows.feeding import ClientHands
+from skuld_py.worker.workflows.plans import Standing
+from skuld_py.worker.workflows.returned import returned
+from skuld_py.worker.workflows.sealing import seal_call
+from skuld_py.workflow.definition.sources import Outputs
+from skuld_py.workflow.segments import feeder_id
+from worker.flows import Home
+
+SEEN: list[Any] = []
+SIX_DAYS_S = 6 * 24 * 3600.0
+
+
+@skuld_py.task(name="lives.seen")
+def seen(value: Any) -> Any:
+    SEEN.append(value)
+    return value
+
+
+@skuld_py.task(name="lives.numbers")
+def numbers() -> list[int]:
+    return [1, 2]
+
+
+class House(Home):
+    """``numbers`` go through ``seen`` into ``kept``, which has a path."""
+
+    def __init__(self, place: Path) -> None:
+        SEEN.clear()
+        super().__init__({"id": "sums", "edges": [["numbers", "seen"], ["seen", "kept"]], "catalog": {
+            "numbers": {"kind": "input", "function": "lives.numbers"},
+            "seen": {"kind": "function", "function": "lives.seen"},
+            "kept": {"kind": "output", "path": str(place / "kept")}}})
+        self.exhausted: list[str] = []
+
+    def exhaust_input(self, workflow: str, step: str) -> Any:
+        self.exhausted.append(step)
+        return type("Status", (), {"is_sealing": True, "sealed": ()})
+
+    def hands(self) -> ClientHands:
+        """Those of the input's feeder."""
+        self.client.enqueue_many(self.queue("feed"), [skuld_py.call("skuld:feed", "sums", "numbers")],
+                                 ids=[feeder_id("sums", "numbers", self.life)])
+        claim, = self.client.claim(self.queue("feed"))
+        return ClientHands(self, claim, self.definition, "numbers")
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    monkeypatch.setattr("skuld_py.worker.workflows.plans.FRESH_S", 0.0)
+    return House(tmp_path)
+
+
+def test_its_segments_do_not_run_and_those_of_the_new_one_do(house: House) -> None:
+    house.draw(1)
+    house.work("numbers")
+    house.draw(2)
+    house.submit_again()
+    for step in ("numbers", "seen"):
+        ending, = house.work(step)
+        assert isinstance(ending, Failed) and ending.is_final and "is of an earlier workflow sums" in ending.words
+    assert SEEN == []
+
+    house.draw(3)
+    assert [isinstance(each, Returned) for step in ("numbers", "seen") for each in house.work(step)] == [True] * 2
+    assert SEEN == [3]
+
+
+def test_its_feeder_exhausts_no_input(house: House) -> None:
+    house.client.enqueue_many(house.queue("feed"), [skuld_py.call("skuld:feed", "sums", "numbers")],
+                              ids=[feeder_id("sums", "numbers", house.life)])
+    house.submit_again()
+    ending, = house.work("feed")
+    assert isinstance(ending, Failed) and ending.is_final and "of an earlier workflow sums" in ending.words
+    assert house.exhausted == [] and house.killed == {}
+
+
+def test_its_seal_seals_nothing(house: House) -> None:
+    house.client.enqueue(house.queue("seal"), seal_call("sums", "kept", house.life))
+    house.submit_again()
+    ending, = house.work("seal")
+    assert isinstance(ending, Failed) and ending.is_final and "of an earlier workflow sums" in ending.words
+    assert house.sealed == []
+
+
+def test_its_values_are_neither_gathered_nor_drawn(house: House, tmp_path: Path) -> None:
+    house.draw(1)
+    for step in house.definition.order:
+        house.work(step)
+    house.submit_again()
+    house.draw(2)
+    for step in house.definition.order:
+        house.work(step)
+    house.client.enqueue(house.queue("seal"), seal_call("sums", "kept", house.life))
+    for _ in range(5):
+        house.work("seal")
+        house.client.advance(1)
+    file, = (tmp_path / "kept").glob("task=*/part.json")
+    assert file.read_text() == "2\n" and house.sealed == ["kept"]
+
+    house.standings["sums"] = Standing("completed", house.standings["sums"].plan, house.standings["sums"].digest)
+    drawn = returned(house.flow, "other", Outputs("sums", "seen"))
+    assert drawn is not None and [*drawn.values()] == [2]
+
+
+def refusing(house: House) -> Any:
+    """``client.enqueue_many`` in a cluster for which the feeder's time is too old."""
+    enqueue_many = house.client.enqueue_many
+
+    def refuse(queue: str, payloads: Any, **options: Any) -> Any:
+        if any(time_of(id) == house.life for id in options.get("ids") or ()):
+            raise Refused("too_old", "ids: too old")
+        return enqueue_many(queue, payloads, **options)
+    return refuse
+
+
+def test_a_seal_by_name_is_not_enqueued_again_after_its_window(
+        house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    hands = house.hands()
+    monkeypatch.setattr(house.client, "enqueue_many", refusing(house))
+    for _ in range(3):
+        hands.exhaust()
+        house.client.advance(1.1 * SIX_DAYS_S)
+    assert len([*house.client.list(house.queue("seal"))]) == 1
+
+
+def test_a_seal_by_name_of_the_former_is_none_of_the_next(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    enqueue_many = house.client.enqueue_many
+    for _ in range(2):
+        monkeypatch.setattr(house.client, "enqueue_many", enqueue_many)
+        hands = house.hands()
+        monkeypatch.setattr(house.client, "enqueue_many", refusing(house))
+        hands.exhaust()
+        monkeypatch.setattr(house.client, "enqueue_many", enqueue_many)
+        house.submit_again()
+    payloads = [each.payload for each in house.client.list(house.queue("seal"))]
+    assert len({*payloads}) == len(payloads) == 2
