@@ -168,13 +168,20 @@ def test_a_wiped_node_neither_votes_nor_counts_until_it_has_filled(
         assert not vnode.is_counted
 
 
-def test_a_wiped_node_trusts_itself_for_no_document_that_somebody_has_deleted(
-        wiped: tuple[Machines, list[bytes], Node]) -> None:
-    machines, _, node = wiped
-    for vnode in node.view.vnodes:
-        machines.give(node.view.me.name, DocumentRead(vnode.partition, -1, NOBODY))
-    machines.pass_time(300)
+def test_a_wiped_node_trusts_itself_for_no_document_that_somebody_has_deleted() -> None:
+    machines = Machines()
+    machines.pass_time(3_000)
+    name, deleted = machines.names[0], {**machines.documents}
+    store = machines.stores[name] = MemoryStore()
+    mark_suspect(store, range(8), "the data directory is empty")
+    store.commit()
+    machines.documents.clear()
+    node = machines.restart(name)
+    for partition in range(8):
+        machines.give(name, DocumentRead(partition, -1, NOBODY))
     assert roles(node) == [Role.SUSPECT] * 8
+
+    machines.documents.update(deleted)
     machines.pass_time(10_000)
     assert roles(node) == [Role.MEMBER] * 8
     assert all(vnode.promise.epoch for vnode in node.view.vnodes)
