@@ -151,7 +151,7 @@ class Candidacy:
             return []
         gone.next_ask_ms = now_ms + vnode.timing.vote_ms
         question = m.RequestVote(vnode.partition, gone.document.epoch, gone.document.cohort, True,
-                                 gone.document.epoch)
+                                 gone.document.previous.epoch)
         return [Send(name, question) for name in gone.unasked]
 
     @property

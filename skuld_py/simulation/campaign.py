@@ -310,7 +310,7 @@ class Campaign:
             for process in self.cluster.processes.values():
                 process.store.crash()  # what counts is what is committed
         findings = [Finding(NO_NEED_TO_RAISE, False, (error,))] if error else []
-        findings += checkers.check(self.evidence(self.owners() if is_healed else {}))
+        findings += self.check(self.evidence(self.owners() if is_healed else {}))
         if self.options.is_total_loss:
             findings = [finding for finding in findings if finding.invariant[0] in TOLD]
         elif is_healed:
@@ -324,6 +324,10 @@ class Campaign:
             faults := self.cluster.registry.violations) else {})
         findings += [Finding(rule, False, tuple(lines[:EVIDENCE_MAX])) for rule, lines in blamed.items()]
         return findings
+
+    def check(self, evidence: Evidence) -> list[Finding]:
+        """The verdicts of the checkers."""
+        return checkers.check(evidence)
 
     def _nodes(self) -> dict[str, Node]:
         """The living machines."""

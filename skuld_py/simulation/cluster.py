@@ -84,7 +84,7 @@ class Cluster(Wiring):
         self.network.translate = over_the_wire if options.is_on_wire else None
         self.history = History()
         self.monitor = Monitor(options.parameters, self.processes, self.history, self._voters_of,
-                               lambda: self.scheduler.now_ms)
+                               lambda: self.scheduler.now_ms, self._least_seats_of)
         self.notetaker = NoteTaker(self.scheduler, self.processes)
         self.atlas = Atlas(options.parameters, self.processes, self.registry,
                            is_off=options.is_total_loss)
@@ -116,7 +116,13 @@ class Cluster(Wiring):
         self._jitters = {name: stream(seed, f"membership {name}") for name in options.nodes}
 
     def _voters_of(self, partition: int) -> tuple[str, ...]:
-        return self.registry.documents.get(partition, (-1, NOBODY))[1].cohort
+        return self.registry.newest(partition).cohort
+
+    def _least_seats_of(self, partition: int) -> int:
+        """Of its present voters, or of those just before, who may have granted what is answered now."""
+        document = self.registry.newest(partition)
+        sizes = (len(document.cohort), len(document.previous.cohort), self.options.parameters.replicas)
+        return min(size for size in sizes if size)
 
     def start(self) -> None:
         """Register all nodes, then boot each within the first moments."""

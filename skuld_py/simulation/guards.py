@@ -18,8 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-import attrs
-
 from skuld_py.model import messages as m
 from skuld_py.model.columns import unpack_u64
 from skuld_py.model.document import Document
@@ -32,6 +30,7 @@ from skuld_py.model.schedule import SCHEDULE
 from skuld_py.model.setting import LIMITS, decode_setting, setting_key
 from skuld_py.node.process import Told
 from skuld_py.partition.data import tables
+from skuld_py.simulation.bids import Bid, is_majority
 from skuld_py.simulation.checkers.evidence import gives_way
 from skuld_py.simulation.world.process import Process
 
@@ -60,26 +59,6 @@ Where = tuple[str, int]
 _SUSPECT = tables.suspect_key(0)[:-2]
 
 
-def is_majority(some: Collection[str], of: Collection[str]) -> bool:
-    """Whether ``some`` include more than half of a cohort; an empty one needs none."""
-    return not of or 2 * sum(name in some for name in of) > len(of)
-
-
-@attrs.define
-class Bid:
-    """A candidacy as it can be told from outside. ``cursors``: the page last asked for, by voter; ``pushed``: the
-    page last sent."""
-
-    epoch: int
-    old: Collection[str]
-    new: Collection[str]
-    votes: dict[str, None] = attrs.field(factory=dict)
-    cursors: dict[str, bytes] = attrs.field(factory=dict)
-    read: dict[str, None] = attrs.field(factory=dict)
-    filled: dict[str, None] = attrs.field(factory=dict)
-    pushed: dict[str, m.PushClaims] = attrs.field(factory=dict)
-    kept: dict[str, None] = attrs.field(factory=dict)
-
 Handlers = Mapping[type, Callable[[str, str, Any], None]]
 """Handlers of messages, by class: sender, receiver, message."""
 
@@ -103,6 +82,8 @@ class Guards:
         self._bids: dict[Where, Bid] = {}
         self._leaders: dict[tuple[int, int], Document] = {}
         """By partition and epoch."""
+        self._remaining: dict[tuple[int, int], dict[frozenset[str], None]] = {}
+        """Who remains as operators have said, by partition and epoch."""
         self._promised: dict[Where, int] = {}
         self._voted: dict[Where, dict[int, str]] = {}
         self._recorded: dict[Where, int] = {}
@@ -197,6 +178,11 @@ class Guards:
 
     def on_written(self, now_ms: int, partition: int, before: Document | None, document: Document) -> None:
         """A document took effect."""
+        if document.force is not None:
+            remaining = self._remaining.setdefault((partition, document.force.epoch), {})
+            remaining[frozenset(document.force.remaining)] = None
+        if not document.leader:  # of a cluster that was restored
+            self._leaders.pop((partition, document.epoch), None)
         self._leaders.setdefault((partition, document.epoch), document)
         self._led[document.leader, partition] = None
 
@@ -211,7 +197,9 @@ class Guards:
             return
         document = self._leaders.get((request.partition, request.base))
         old = document.cohort if document is not None else ()
-        self._bids[name, request.partition] = Bid(request.epoch, old, request.cohort, {name: None})
+        is_forced = frozenset(request.cohort) in self._remaining.get((request.partition, request.base), ())
+        self._bids[name, request.partition] = Bid(request.epoch, old, request.cohort, {name: None},
+                                                  is_forced=is_forced)
 
     def _on_vote(self, name: str, voter: str, vote: m.Vote) -> None:
         bid = self._bid(name, vote.partition, vote.epoch)
@@ -254,7 +242,9 @@ class Guards:
         """A node would lead, or tends the document that it leads by."""
         name, document = process.name, swap.document
         others = {*document.previous.cohort, *document.cohort} - {name}
-        if (swap.partition, document.epoch) in self._leaders or not others:
+        is_alone = document.cohort == (name,) and frozenset((name,)) in self._remaining.get(
+            (swap.partition, document.previous.epoch), ())
+        if (swap.partition, document.epoch) in self._leaders or not others or is_alone:
             return
         bid = self._filled_up(name, swap.partition, document.epoch, swap)
         if bid is not None and bid.pushed:
@@ -263,7 +253,7 @@ class Guards:
     def _voted_in(self, name: str, partition: int, epoch: int, step: object) -> Bid | None:
         """The candidacy, which must have its votes by now."""
         bid = self._bid(name, partition, epoch)
-        is_voted_in = bid is not None and is_majority(bid.votes, bid.old) and is_majority(bid.votes, bid.new)
+        is_voted_in = bid is not None and bid.is_voted_in
         self._check(VOTES_COUNT, is_voted_in, name, f"{step} of {bid}")
         return bid
 
@@ -271,7 +261,7 @@ class Guards:
         """The candidacy, which must have read its voters' claims by now."""
         bid = self._voted_in(name, partition, epoch, step)
         if bid is not None:
-            self._check(CLAIMS_ARE_READ, is_majority({**bid.read, name: None}, bid.old), name, f"{step} of {bid}")
+            self._check(CLAIMS_ARE_READ, bid.is_read_by(name), name, f"{step} of {bid}")
         return bid
 
     def _filled_up(self, name: str, partition: int, epoch: int, step: object) -> Bid | None:
@@ -423,6 +413,12 @@ class Guards:
     def on_read_asked(self, name: str, partition: int, version: int) -> None:
         """A node asks for a document, which has this version now."""
         self._reads.setdefault((name, partition), []).append(version)
+
+    def on_removed(self, partition: int) -> None:
+        """A document is gone, and versions begin anew: what was asked for may be none, or one of these."""
+        for (_, asked), versions in self._reads.items():
+            if asked == partition:
+                versions[:] = [-1] * len(versions)
 
     def on_news(self, name: str, event: Told) -> None:
         """The registry's answer arrives. Documents come in the order of the questions. A failure may overtake one,

@@ -122,7 +122,7 @@ class Monitor:
 
     def __init__(self, parameters: Parameters, processes: Mapping[str, Process], history: ClientHistory,
                  voters_of: Callable[[int], Sequence[str]] = lambda partition: (),
-                 clock: Callable[[], int] = lambda: 0) -> None:
+                 clock: Callable[[], int] = lambda: 0, seats_of: Callable[[int], int] | None = None) -> None:
         self.counts: Counter[str] = Counter()
         self.violations: dict[str, list[str]] = {}
         self._parameters = parameters
@@ -130,6 +130,8 @@ class Monitor:
         self._history = history
         self._voters_of = voters_of
         self._clock = clock
+        self._seats_of = seats_of or (lambda partition: parameters.replicas)
+        """Of how many voters a partition has a majority at least: fewer while some were given up."""
         self.going: dict[bytes, int] = {}
         """Task -> when the first node deleted it as garbage."""
         self.tokens = COUNTER
@@ -328,8 +330,9 @@ class Monitor:
         """How many nodes hold a copy, or had one before their disk was struck."""
         return sum(self.is_excused(name) or is_copy(process.store) for name, process in self._processes.items())
 
-    def _majority(self) -> int:
-        return self._parameters.replicas // 2 + 1
+    def _majority(self, key: bytes = b"") -> int:
+        """Of all nodes' copies of a setting, or of what a key of a partition names."""
+        return (self._seats_of(_partition(key)) if key else self._parameters.replicas) // 2 + 1
 
     def _key(self, task_id: bytes) -> bytes:
         return tables.prefix_of(partition_of(task_id, self._parameters.partitions)) + task_id
@@ -340,7 +343,7 @@ class Monitor:
         if key[2:22] in self.going or self._went_as_it_came(key):
             return
         copies = self._copies(lambda store: is_copy(store.committed(table, key)))
-        if copies < max(answer.copies, w or self._majority()):
+        if copies < max(answer.copies, w or self._majority(key)):
             self.blame(ACK_IS_FSYNCED, f"{table} {key.hex()} has {copies} copies: {operation}, {answer}")
 
     def _check_put(self, operation: Operation, answer: m.SettingPut) -> None:
@@ -374,7 +377,7 @@ class Monitor:
             key = tables.log_key(prefix, message.id, message.token, message.seq + index)
             self._check_copies(operation, answer, message.w, "log", key, _same_as(entry))
         for _, mark in marks_of(operation):
-            self._check_copies(operation, answer, max(message.w, self._majority()), "log",
+            self._check_copies(operation, answer, max(message.w, self._majority(prefix)), "log",
                                prefix + message.id + SLOT, _reaches(mark))
 
     def _check_completed(self, operation: Operation, answer: m.Acked) -> None:
@@ -387,7 +390,7 @@ class Monitor:
         self.counts[CLAIM_IS_RECORDED] += 1
         key = self._key(task_id)
         copies = self._copies(lambda store: has_token(store.committed("history", key), token, end_ms))
-        if copies < self._majority():
+        if copies < self._majority(key):
             self.blame(CLAIM_IS_RECORDED, f"{key.hex()} token {token:#x} until {end_ms} has {copies} copies:"
                                           f" {operation}")
 

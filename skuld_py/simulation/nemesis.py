@@ -174,8 +174,10 @@ class Nemesis:
         written, delay_ms = self._victim.registry.on_written, self._draw(fault, AFTER_ELECTION_MS)
 
         def then(now_ms: int, partition: int, before: Document | None, document: Document) -> None:
+            process = self._victim.processes.get(document.leader)
+            if process is None:  # of a cluster just restored
+                return
             written.remove(then)
-            process = self._victim.processes[document.leader]
             self._later(now_ms + delay_ms, process.crash)
             self._later(now_ms + delay_ms + fault.stop_ms - fault.start_ms, self._victim.restart, process.name)
         written.append(then)

@@ -306,8 +306,8 @@ class Probes:
     def on_cut(self) -> None:
         """Links were cut, or a node was parted from the registry."""
         for _, document in self._scene.registry.documents.values():
-            process, cohort = self._scene.processes[document.leader], document.cohort
-            if not process.is_up or len(cohort) < 2:
+            process, cohort = self._scene.processes.get(document.leader), document.cohort
+            if process is None or not process.is_up or len(cohort) < 2:
                 continue
             heard = [name for name in cohort if name == document.leader or not (
                 self._scene.network.is_cut((name, document.leader))

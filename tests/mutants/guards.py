@@ -89,6 +89,6 @@ MUTANTS: tuple[Mutant, ...] = (
            options=()),
     hidden("suspect-adopts-the-lowest-promise", "a suspect adopts the lowest promise that it was told",
            FILLED_PROMISE, (
-               "Moves._finish", "vnode.trust(now_ms, max(job.promised[name] for name in told))",
-               "vnode.trust(now_ms, min(job.promised[name] for name in told))"), seeds=200),
+               "Moves._trust", "vnode.trust(now_ms, max((job.promised[name] for name in told), default=0))",
+               "vnode.trust(now_ms, min((job.promised[name] for name in told), default=0))"), seeds=200),
 )

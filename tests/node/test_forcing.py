@@ -54,6 +54,8 @@ def facts(me: str, *live: str, **changes: Any) -> Facts:
 @pytest.mark.parametrize(("known", "changes", "action"), [
     (facts("n3", "n3"), {}, Stand(("n3",), is_forced=True)),
     (facts("n3", *NAMES, suspects=dict.fromkeys(("n1", "n2"), "wiped")), {"boot": "x"}, Stand(("n3",), True)),
+    (facts("n1", "n1"), {"force": attrs.evolve(FORCE, remaining=("n1",)), "boot": "x",
+                         "freeze": Freeze("f", "op", "y", 1)}, Rest("a majority of the voters is not alive")),
     (facts("n3", "n3", "n2"), {}, Stand(NAMES)),
     (facts("n3", *NAMES, suspects={"n1": "wiped"}), {"boot": "x"}, Stand(NAMES)),
     (facts("n3", "n3"), {"force": attrs.evolve(FORCE, epoch=3)}, Rest("a majority of the voters is not alive")),

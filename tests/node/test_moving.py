@@ -10,7 +10,8 @@ from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
-from skuld_py.model.events import MembersChanged, NodesChanged
+from skuld_py.model.document import NOBODY
+from skuld_py.model.events import DocumentRead, MembersChanged, NodesChanged
 from skuld_py.model.history import History
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.remarks import Kind, Remark
@@ -165,6 +166,39 @@ def test_a_wiped_node_neither_votes_nor_counts_until_it_has_filled(
         refused = vnode.on_grant(machines.now_ms, others[0], grant)
         assert refused is not None and not refused.is_accepted
         assert not vnode.is_counted
+
+
+def test_a_wiped_node_trusts_itself_for_no_document_that_somebody_has_deleted() -> None:
+    machines = Machines()
+    machines.pass_time(3_000)
+    name, deleted = machines.names[0], {**machines.documents}
+    store = machines.stores[name] = MemoryStore()
+    mark_suspect(store, range(8), "the data directory is empty")
+    store.commit()
+    machines.documents.clear()
+    node = machines.restart(name)
+    for partition in range(8):
+        machines.give(name, DocumentRead(partition, -1, NOBODY))
+    assert roles(node) == [Role.SUSPECT] * 8
+
+    machines.documents.update(deleted)
+    machines.pass_time(10_000)
+    assert roles(node) == [Role.MEMBER] * 8
+    assert all(vnode.promise.epoch for vnode in node.view.vnodes)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_nodes_wiped_before_there_was_a_leader_are_trusted_by_what_others_say(count: int) -> None:
+    machines = Machines()
+    for name in machines.names[:count]:
+        store = machines.stores[name] = MemoryStore()
+        mark_suspect(store, range(8), "the data directory is empty")
+        store.commit()
+        machines.restart(name)
+    machines.pass_time(10_000)
+
+    assert all(roles(node) == [Role.MEMBER] * 8 for node in machines.nodes.values())
+    assert len(machines.documents) == 8
 
 
 def test_a_wiped_node_fills_again_and_then_votes_for_nothing_old(

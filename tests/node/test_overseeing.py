@@ -10,7 +10,8 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document, Freeze, Member, Promotion, Quarantine, seats_of
-from skuld_py.model.events import Effect, ReadDocument
+from skuld_py.model.events import Effect, ReadDocument, SwapDocument
+from skuld_py.node.leadership.overseeing import MAYBE_OBEYED
 from skuld_py.partition.leadership.wishes import Impossible, Request, steered
 from skuld_py.verbs.attention import Facts, concerns
 
@@ -116,6 +117,35 @@ def test_a_swap_that_is_lost_or_in_doubt_begins_anew_and_overwrites_nothing(is_i
     assert asked(machines, machines.names[0]) == m.Steered(1, 1, 0, ())
     document = machines.documents[0][1]
     assert document.freeze is not None and document.mode == ("normal" if is_in_doubt else "solo")
+
+
+class Obeyed(Machines):
+    """A wish is written in doubt, obeyed, and followed by another leader, all before its writer reads again."""
+
+    successor = ""
+
+    def _carry_out(self, name: str, effect: Effect) -> None:
+        self.is_in_doubt = isinstance(effect, SwapDocument) and "-op" in effect.document.write_id
+        super()._carry_out(name, effect)
+        if self.is_in_doubt and isinstance(effect, SwapDocument):
+            self.write(0, attrs.evolve(effect.document, epoch=effect.document.epoch + 1, leader=self.successor,
+                                       promote=None, write_id="theirs"))
+        self.is_in_doubt = False
+
+
+@pytest.mark.parametrize(("kind", "is_target"), [("lead", False), ("reorder", False), ("rebalance", False),
+                                                 ("lead", True)])
+def test_a_wish_that_may_have_been_obeyed_is_not_written_into_a_later_epoch(kind: str, is_target: bool) -> None:
+    machines = Obeyed(partitions=1)
+    machines.pass_time(2_000)
+    document = machines.documents[0][1]
+    target, other = (name for name in document.cohort if name != document.leader)
+    machines.successor = target if is_target else other
+    answer = asked(machines, document.leader, kind=kind, target="" if kind == "rebalance" else target)
+
+    reasons = [] if is_target else [MAYBE_OBEYED.format(document.epoch)]
+    assert isinstance(answer, m.Steered) and [row.reason for row in answer.refused] == reasons
+    assert answer.changed == is_target and machines.documents[0][1].promote is None
 
 
 def test_a_registry_that_is_silent_is_told_of() -> None:

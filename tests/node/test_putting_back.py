@@ -13,6 +13,8 @@ from skuld_py.model.events import DocumentChanged
 from skuld_py.partition.leadership.promise import Promise
 from skuld_py.partition.leadership.putting_back import PuttingBack
 from skuld_py.verbs.attention import Facts, concerns
+from skuld_py.wire import codec
+from skuld_py.wire.codec import Envelope
 
 
 def led(partitions: int = 1) -> Machines:
@@ -37,6 +39,19 @@ def test_a_deleted_document_is_back_within_a_second_with_its_epoch_and_grants_go
     assert asked(machines, before.leader) == m.Steered(1, 1, 0, ()) and machines.documents[0][0] > version
     machines.pass_time(30_000)
     assert machines.documents[0][1].epoch == before.epoch
+
+
+def test_what_its_leader_asks_passes_the_wire() -> None:
+    machines = led()
+    before = machines.documents[0][1]
+    sent: list[m.RequestVote] = []
+    machines.is_lost = lambda message: isinstance(message, m.RequestVote) and not sent.append(message)
+    delete(machines)
+    machines.pass_time(1_000)
+    assert sent
+
+    envelope = Envelope(before.leader, "c", tuple(sent))
+    assert codec.decode(codec.encode(envelope)).messages == tuple(sent)
 
 
 def test_silent_voters_are_asked_again() -> None:

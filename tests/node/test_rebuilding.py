@@ -13,7 +13,7 @@ from skuld_py.config import RULES
 from skuld_py.errors import Refused
 from skuld_py.model.document import Member
 from skuld_py.model.memory_store import MemoryStore
-from skuld_py.node.life.identity import Identity
+from skuld_py.node.life.identity import Identity, Verdict, judge
 from skuld_py.node.life.keepsake import Keepsake, load_keepsake
 from skuld_py.node.life.rebuilding import Memory, Remains, read_remains, rebuilt
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
@@ -56,6 +56,23 @@ def test_where_a_candidacy_is_open_its_voters_count_and_grants_wait_for_the_last
     assert (document.cohort, document.no_grant_before_ms, document.horizon_ms) == (COHORT, 70_500, 70_000)
     over = Standing(6, 1, COHORT, ())
     assert rebuilt("c", [first, remains("h:3", standing=over)], KEY).documents[0].no_grant_before_ms == 0
+
+
+def test_the_horizon_is_no_nearer_than_the_end_of_any_claim() -> None:
+    settled = Standing(4, 1, COHORT)
+    given = [remains(node, memories=(Memory(4, settled, False, lapse_ms),))
+             for node, lapse_ms in zip(COHORT, (70_000, 0, 90_000), strict=True)]
+
+    document = rebuilt("c", given, KEY).documents[0]
+    assert (document.horizon_ms, document.no_grant_before_ms) == (90_000, 0)
+
+
+def test_a_voter_whose_directory_is_not_given_has_lost_its_memory_whatever_it_starts_with() -> None:
+    made = rebuilt("c", [remains("h:1"), remains("h:2")], KEY)
+
+    for stored in (None, Identity("data of h:3", 2)):
+        assert judge(stored, made.registrations["h:3"]) is Verdict.WIPED
+    assert "h:3" not in made.origin.nodes
 
 
 def test_a_partition_that_never_had_a_leader_has_no_document() -> None:

@@ -90,6 +90,10 @@ WINGS: dict[str, frozenset[str]] = {
                                    "simulation.campaign", "simulation.cluster", "simulation.faults",
                                    "simulation.log_options", "simulation.options", "simulation.shrink",
                                    "simulation.trace"}),
+    "simulation.operators": frozenset({"simulation.world", "simulation.clients", "simulation.checkers",
+                                       "simulation.campaign", "simulation.cluster", "simulation.faults",
+                                       "simulation.history", "simulation.log_options", "simulation.options",
+                                       "simulation.reduction", "simulation.trace"}),
 }
 ROOMS_OF_WINGS = frozenset({"cluster", "model", "node", "partition", "runtime", "simulation"})
 # The most parts a room may have at its top, wings and modules; and the most floors, each of which imports those
@@ -112,10 +116,11 @@ PURE_EXTRAS = {
 }
 # The places where the simulation meets the person who runs it.
 SIMULATION_COMMANDS = ("skuld_py.simulation.__main__", "skuld_py.simulation.coordination.__main__",
-                       "skuld_py.simulation.small.command")
+                       "skuld_py.simulation.small.command", "skuld_py.simulation.operators.__main__")
 _SCALE = "skuld_py.simulation.coordination.scale"
 SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign", f"{_SCALE}.__main__", f"{_SCALE}.plots",
-                    "skuld_py.simulation.small.log", "skuld_py.simulation.small.run")
+                    "skuld_py.simulation.small.log", "skuld_py.simulation.small.run",
+                    "skuld_py.simulation.operators.campaign")
 SIMULATION_SHELL_MODULES = frozenset({"argparse", "csv", "gc", "matplotlib", "multiprocessing", "pathlib", "rich",
                                       "sys", "time", "traceback"})
 

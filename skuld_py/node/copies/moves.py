@@ -8,7 +8,9 @@ known, never from what changed:
   later reaches it directly, as to all keepers;
 * a *suspect* (its memory is not to be trusted) asks others for the newest epoch they have promised, and compares
   with them, until they include a node of every majority that it may have belonged to. Then it adopts the highest
-  promise, as one made to no candidate, and is trusted again;
+  promise, as one made to no candidate, and is trusted again. Without a document these are majorities of the
+  owners, or all of them whose memory is not in doubt, as long as nobody knows of a leader: else somebody has
+  deleted it, and it must be there again first;
 * a *zombie* (neither placed here nor voting) takes no writes any more. It compares with voters until it has
   nothing left to give to a majority of them, reads in the document that it has no vote, and then drops its
   records, some at each look;
@@ -21,7 +23,7 @@ Source: Skuld's zombies, which its authors designed and never built.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import attrs
 
@@ -58,6 +60,10 @@ class Job:
     next_ask_ms: int = 0
     rows: int = 0
     is_done: bool = False
+    is_led_once: bool = False
+    """Somebody knows of a leader."""
+    is_unfounded: bool = False
+    """There is no document, and nobody asked has known of a leader: the owners would be the first voters."""
     is_confirmed: bool = False
     """The partition document says so too: this node, whose memory may be old, has no vote."""
 
@@ -77,6 +83,8 @@ class Moves:
     """The jobs of one node."""
 
     def __init__(self, operations: Operations, exchanges: Exchanges) -> None:
+        self.suspects: Callable[[int], Collection[str]] = lambda partition: ()
+        """The nodes whose memory of a partition is in doubt, as they say."""
         self._view = operations.view
         self._outbox = operations.outbox
         self._exchanges = exchanges
@@ -135,18 +143,34 @@ class Moves:
         member = self._view.live.get(name)
         return member.boot if member is not None else ""
 
+    def _voters(self, vnode: Vnode, job: Job) -> Sequence[str]:
+        return vnode.owners if job.is_unfounded else vnode.standing.cohort
+
     def _go_on(self, now_ms: int, vnode: Vnode, job: Job) -> None:
-        others = [name for name in vnode.standing.cohort
+        others = [name for name in self._voters(vnode, job)
                   if name != self._view.me.name and name in self._view.live]
         if job.role is Role.SUSPECT and now_ms >= job.next_ask_ms:
             job.next_ask_ms = now_ms + ASK_PAUSE_MS
             for name in others:
                 if name not in job.promised:
                     self._outbox.send(name, m.RequestVote(vnode.partition, max(1, vnode.standing.epoch),
-                                                        vnode.standing.cohort, True))
+                                                        tuple(self._voters(vnode, job)), True))
+        if job.is_unfounded and self._is_known_to_nobody(vnode, job):
+            self._trust(now_ms, vnode, job, [*job.promised])
+            return
         for name in others:
             if name not in job.through and (job.role is not Role.SUSPECT or name in job.promised):
                 self._exchanges.pursue(vnode.partition, name)
+
+    def _is_known_to_nobody(self, vnode: Vnode, job: Job) -> bool:
+        """Whether each other owner has said that it knows of no leader, or that its own memory is in doubt: then
+        nobody is left to learn from."""
+        in_doubt = self.suspects(vnode.partition)
+        return all(name in job.through or name in in_doubt for name in vnode.owners if name != self._view.me.name)
+
+    def _trust(self, now_ms: int, vnode: Vnode, job: Job, told: Sequence[str]) -> None:
+        vnode.trust(now_ms, max((job.promised[name] for name in told), default=0))
+        job.is_done = True
 
     def on_pass(self, now_ms: int, ended: Pass) -> None:
         """An exchange is through: perhaps it was the last that a job needed."""
@@ -166,14 +190,13 @@ class Moves:
                 self._outbox.send(sync.candidate, m.Synced(partition, sync.epoch))
 
     def _finish(self, now_ms: int, vnode: Vnode, job: Job) -> None:
-        cohort = vnode.standing.cohort
+        cohort = self._voters(vnode, job)
         if job.role is Role.LEARNER:
             job.is_done = has_majority(cohort, job.through)
         elif job.role is Role.SUSPECT:
             told = [name for name in job.through if name in job.promised and name in cohort]
             if cohort and len(told) > len(cohort) - majority(len(cohort)):
-                vnode.trust(now_ms, max(job.promised[name] for name in told))
-                job.is_done = True
+                self._trust(now_ms, vnode, job, told)
         elif has_majority(cohort, job.through):
             job.is_done = True
         if job.is_done and job.role in FILLS:
@@ -194,15 +217,21 @@ class Moves:
         is_asked = vote.is_trial and job is not None and job.role is Role.SUSPECT
         if job is not None and is_asked and self._view.vnodes[vote.partition].believes(vote.promised):
             job.promised[peer] = max(vote.promised, job.promised.get(peer, 0))
+            job.is_led_once = job.is_led_once or vote.settled > 0
+            job.is_unfounded = job.is_unfounded and not job.is_led_once
 
     def on_read(self, now_ms: int, partition: int, document: Document) -> None:
-        """A document was read. Without one there has been no leader, so nothing can be forgotten; a node that has
-        no vote in it may drop its records."""
+        """A document was read. Without one there has been no leader, or somebody has deleted it: others tell a
+        suspect which. A node that has no vote in it may drop its records."""
         vnode, job = self._view.vnodes[partition], self._jobs.get(partition)
         if job is not None and document.era == job.era and self._view.me.name not in document.cohort:
             job.is_confirmed = job.role is Role.ZOMBIE and job.is_done
         if vnode.suspicion and not document.epoch and not vnode.standing.epoch:
-            vnode.trust(now_ms, 0)
+            if len(vnode.owners) < 2:
+                vnode.trust(now_ms, 0)
+            elif job is not None and not job.is_led_once:
+                job.is_unfounded = True
+                self.agenda.note(partition, now_ms)
 
     def on_sync(self, now_ms: int, candidate: str, message: m.Sync) -> None:
         """A candidate that would lead this node asks it to take over what the voters hold."""

@@ -49,7 +49,7 @@ class Steward(Duty):
         self._outbox = operations.outbox
         self._timekeeper = timekeeper
         self._exchanges = exchanges
-        self._moves = moves
+        self._moves, moves.suspects = moves, self.suspects
         self.slices = Slices(operations, exchanges)
         self.losses = Losses(operations, exchanges)
         self.gossiper = Gossiper(operations, moves, self.slices.awaited, self.slices.unarchived_since_ms)

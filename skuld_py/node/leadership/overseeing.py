@@ -1,7 +1,9 @@
 """Carries out what operators ask of partitions: each document is read, changed, and swapped by its revision.
 
 A swap that was lost begins anew with another read, and so does one in doubt: the document says by its ``write_id``
-whether it was written. Everything comes to the same when it is done twice.
+whether it was written. Everything comes to the same when it is done twice, but for wishes: one that was written
+may have been obeyed, and been followed by another leader, before the document is read. So once a swap was in
+doubt, a wish is not written into a later epoch.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import attrs
 
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
-from skuld_py.model.document import LEAD, REORDER
+from skuld_py.model.document import LEAD, REBALANCE, REORDER, Document
 from skuld_py.model.events import DocumentRead, DocumentSwapped, Outcome, ReadDocument, SwapDocument
 from skuld_py.model.messages.operating import STEERED_MAX
 from skuld_py.node.operations.operation import Operation, Operations
@@ -25,6 +27,9 @@ OPEN_MAX = 16
 Suspects = Callable[[int], Mapping[str, str]]
 """The nodes whose memory of a partition is in doubt, and why."""
 UNANSWERED = "ZooKeeper has not answered; ask again"
+WISHES = (LEAD, REORDER, REBALANCE)
+MAYBE_OBEYED = ("whether it was written is not known, and epoch {} is over: it may have been obeyed; look, and ask"
+                " again if it was not")
 
 
 class Overseeing(Operation):
@@ -38,8 +43,12 @@ class Overseeing(Operation):
         self._following = following
         self._open = dict.fromkeys(partitions, "")
         """Partitions that are not done, and the last write of each."""
+        self._epochs: dict[int, int] = {}
+        """Of the last write of each."""
         self._under_way: dict[int, None] = {}
         """Partitions whose write has no outcome yet: what is read meanwhile says nothing."""
+        self._doubted: dict[int, int] = {}
+        """The epochs of documents in which a wish may stand."""
         self._refused: list[m.RefusalRow] = []
         self._changed = self._writes = 0
 
@@ -62,6 +71,9 @@ class Overseeing(Operation):
         if write_id and event.document.write_id == write_id:
             self._note_changed(event.partition)
             return
+        if (epoch := self._doubted.get(event.partition, event.document.epoch)) < event.document.epoch:
+            self._end_in_doubt(event.partition, epoch, event.document)
+            return
         try:
             document = steered(self._asked, event.document, self.view.live, now_ms,
                                self._suspects(event.partition))
@@ -74,6 +86,7 @@ class Overseeing(Operation):
             return
         self._writes += 1
         self._under_way[event.partition] = None
+        self._epochs[event.partition] = document.epoch
         write_id = self._open[event.partition] = f"{self._asked.id}-{event.partition}-{self._writes}"
         self.outbox.carry_out([SwapDocument(event.partition, event.version, attrs.evolve(
             document, write_id=write_id, cause=self._asked.cause[:1_000]))])
@@ -83,10 +96,20 @@ class Overseeing(Operation):
         if event.partition not in self._open or self._open[event.partition] != event.write_id:
             return
         del self._under_way[event.partition]
+        if event.outcome is Outcome.UNCERTAIN and self._asked.kind in WISHES:
+            self._doubted.setdefault(event.partition, self._epochs[event.partition])
         if event.outcome is Outcome.WON:
             self._note_changed(event.partition)
         else:
             self.outbox.carry_out([ReadDocument(event.partition)])
+
+    def _end_in_doubt(self, partition: int, epoch: int, document: Document) -> None:
+        """A wish that may have been written was for an epoch that is over: who leads may show that it was obeyed.
+        """
+        if self._asked.kind == LEAD and document.leader == self._asked.target:
+            self._note_changed(partition)
+        else:
+            self._refuse(partition, MAYBE_OBEYED.format(epoch))
 
     def _note_changed(self, partition: int) -> None:
         self._changed += 1

@@ -7,9 +7,11 @@
   told of; so all that lie so far above the newest promise that is found are written off as spent.
 * **No task gets two holders.** The first leaders read the claims of a majority that granted them, as ever. Where a
   candidacy is open, its cohort may have granted what the voters do not know; there nothing is granted before the
-  last claim is over that any directory knows of.
+  last claim is over that any directory knows of. And the horizon is no nearer than that claim's end, so that who
+  gives voters up after a restore waits for it.
 * Who was a member then is none any more. Nodes whose directories are not given find no entry of themselves and
-  count as forgotten: they fill from the others.
+  count as forgotten: they fill from the others. Voters among them find one that is of no data that they may have,
+  so none that lost its disk votes as if it remembered.
 
 What operators wished (a freeze, solo) is gone, and so are entries of the log of the last moments, and the key by
 which claims are proved: whoever works on a claim loses it when it is renewed next, and its task is done again.
@@ -38,6 +40,8 @@ from skuld_py.partition.leadership.standing import Standing, load_standing
 from skuld_py.partition.leadership.suspicion import suspects
 
 CLUSTER_KEY, NODE_KEY, PARAMETERS_KEY = b"cluster", b"node", b"parameters"
+NOT_GIVEN = "not-given"
+"""Registered as the data of a voter whose directory is not given: whatever it starts with is not that."""
 SHOWN = 8
 """Nodes and partitions that are named one by one."""
 
@@ -86,14 +90,18 @@ def read_remains(store: Store, place: str) -> Remains:
     fixed = _object(found[PARAMETERS_KEY], place)
     partitions = fixed.get("partitions")
     count = partitions if type(partitions) is int and 0 < partitions <= 1 << 16 else 0
-    doubted = suspects(store, count)
-    memories = []
-    for partition in range(count):
-        standing = load_standing(store, partition)
-        lapse_ms = _last_lapse_ms(store, partition) if standing.pending else 0
-        memories.append(Memory(load_promise(store, partition).epoch, standing, partition in doubted, lapse_ms))
     return Remains(place, found[CLUSTER_KEY].decode(errors="replace"), found[NODE_KEY].decode(errors="replace"),
-                   fixed, identity, memories, load_keepsake(store))
+                   fixed, identity, memories_of(store, count), load_keepsake(store))
+
+
+def memories_of(store: Store, partitions: int) -> list[Memory]:
+    """What a store remembers of each partition."""
+    doubted = suspects(store, partitions)
+    memories = []
+    for partition in range(partitions):
+        memories.append(Memory(load_promise(store, partition).epoch, load_standing(store, partition),
+                               partition in doubted, _last_lapse_ms(store, partition)))
+    return memories
 
 
 def _object(raw: bytes, place: str) -> dict[str, object]:
@@ -133,6 +141,8 @@ def rebuilt(name: str, remains: Sequence[Remains], claim_key: str) -> Rebuilt:
             documents[partition] = _document(memories, {each.node: each.identity.incarnation for each in remains},
                                              parameters.skew_ms)
     registrations = {each.node: _registration(each) for each in remains}
+    absent_voters = {name: attrs.evolve(_registration_of(name), incarnation=NOT_GIVEN)
+                     for document in documents.values() for name in document.cohort if name not in registrations}
     kept = [each.replica for each in remains if each.replica is not None]
     origin = _origin(max(kept, key=lambda replica: replica.version, default=Replica.base(parameters)),
                      registrations)
@@ -142,7 +152,7 @@ def rebuilt(name: str, remains: Sequence[Remains], claim_key: str) -> Rebuilt:
     absent = sorted(origin.nodes.keys() - registrations.keys())
     if absent:
         warnings += (f"not given: {', '.join(absent[:SHOWN])}; started again they fill from the others",)
-    return Rebuilt(parameters, registrations, documents, origin, warnings)
+    return Rebuilt(parameters, {**registrations, **absent_voters}, documents, origin, warnings)
 
 
 def _check_alike(name: str, remains: Sequence[Remains]) -> None:
@@ -201,16 +211,20 @@ def _document(memories: Mapping[str, Memory], incarnations: Mapping[str, str], s
     newest = _newest(memories.values())
     epoch = max(max(memory.promised, memory.standing.epoch) for memory in memories.values())
     is_open = len(_cohorts(memories.values())) > 1
-    lapse_ms = max(memory.lapse_ms for memory in memories.values()) if is_open else 0
+    lapse_ms = max(memory.lapse_ms for memory in memories.values())
     return Document(epoch, seats=seats_of(newest.cohort, incarnations), era=epoch, spent=epoch + EPOCHS_AHEAD,
-                    horizon_ms=lapse_ms, no_grant_before_ms=lapse_ms + skew_ms if lapse_ms else 0,
+                    horizon_ms=lapse_ms, no_grant_before_ms=lapse_ms + skew_ms if is_open and lapse_ms else 0,
                     write_id=f"restored-{epoch}", cause="restored from data directories")
 
 
 def _registration(remains: Remains) -> Registration:
-    host, _, port = remains.node.rpartition(":")
-    return Registration(host, int(port) if port.isdecimal() else 0, remains.identity.incarnation,
-                        remains.identity.starts)
+    return attrs.evolve(_registration_of(remains.node), incarnation=remains.identity.incarnation,
+                        starts=remains.identity.starts)
+
+
+def _registration_of(node: str) -> Registration:
+    host, _, port = node.rpartition(":")
+    return Registration(host, int(port) if port.isdecimal() else 0)
 
 
 def _origin(replica: Replica, registrations: Iterable[str]) -> Replica:

@@ -17,8 +17,9 @@ a while gets the seat of a voter that is not able, never that of one that is: no
 again, with their disks, would else take majorities with them.
 
 Where a majority of the voters is lost for good, an operator says who remains (``Force``). These obey only while
-they see no majority that could vote, all of them together, and the epoch is the one that was spoken of. A leader
-may be among them: it hears voters that have lost their memory, and they record nothing that it grants.
+they see no majority that could vote, all of them together, the epoch is the one that was spoken of, and nothing
+was frozen since. A leader may be among them: it hears voters that have lost their memory, and they record nothing
+that it grants.
 
 A leader that is about to stop yields to the others of its cohort in turn, before anything else that it would do
 with its leadership.
@@ -152,7 +153,7 @@ def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest("it has no vote")
     if is_frozen(document, now_ms) and document.leader != facts.me.name:
         return Rest("frozen: nobody but the recorded leader may stand")
-    if remaining := those_who_remain(facts, document):
+    if not is_frozen(document, now_ms) and (remaining := those_who_remain(facts, document)):
         return Stand(remaining, is_forced=True)
     if not quorum.has_majority(document.cohort, facts.live):
         return Rest(NO_MAJORITY)
@@ -186,7 +187,7 @@ def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
         return Resign(f"epoch {document.epoch} has begun")
     if (document.epoch, document.leader, document.boot) != (facts.epoch, facts.me.name, facts.me.boot):
         return Resign("the document names another leader")
-    if remaining := those_who_remain(facts, document):
+    if not is_frozen(document, now_ms) and (remaining := those_who_remain(facts, document)):
         return Stand(remaining, is_forced=True)
     kept = _upkeep(facts, document, now_ms)
     if kept != document:

@@ -21,6 +21,8 @@ def deposed_leaders_grant_nothing(evidence: Evidence) -> Finding:
     times: dict[int, list[tuple[int, int]]] = {}
     documents: dict[tuple[int, int], Document] = {}
     for write in evidence.writes:
+        if not write.document.leader:
+            continue
         times.setdefault(write.partition, []).append((write.time_ms, write.document.epoch))
         documents[write.partition, write.document.epoch] = write.document
     newest = {partition: Newest(rows) for partition, rows in times.items()}
@@ -61,10 +63,17 @@ def epochs_rise(evidence: Evidence) -> Finding:
     later writes of an epoch change none of it; and no node grants unless a document names it leader."""
     last: dict[int, Written] = {}
     seated: dict[tuple[int, int], Written] = {}
+    forced: dict[int, None] = {}
+    """Partitions of which an operator gave voters up: their cohorts grow again."""
     broken = []
     for write in evidence.writes:
         before = last.get(write.partition)
-        problem = _problem(before.document if before else Document(), write.document, evidence.replicas)
+        if not write.document.leader:  # of a cluster that was restored: what follows begins anew
+            last[write.partition] = write
+            continue
+        forced.update({write.partition: None} if write.document.loss is not None else {})
+        least = 1 if write.partition in forced else evidence.replicas
+        problem = _problem(before.document if before else Document(), write.document, least, evidence.replicas)
         if problem:
             broken.append(f"partition {write.partition}: {problem}: {before} and then {write}")
         last[write.partition] = write
@@ -76,12 +85,12 @@ def epochs_rise(evidence: Evidence) -> Finding:
     return judge("C5 epochs rise, and each has one leader", len(evidence.writes), broken)
 
 
-def _problem(old: Document, new: Document, replicas: int) -> str:
+def _problem(old: Document, new: Document, least: int, replicas: int) -> str:
     if new.epoch < old.epoch or not new.epoch:
         return "the epoch falls"
     if new.epoch == old.epoch and _leadership(old) != _leadership(new):
         return "an epoch has two leaderships"
-    if len({*new.cohort}) != replicas or len(new.cohort) != replicas:
+    if not least <= len({*new.cohort}) == len(new.cohort) <= replicas:
         return f"a cohort of {len(new.cohort)}"
     if new.leader not in new.cohort:
         return "the leader has no seat"

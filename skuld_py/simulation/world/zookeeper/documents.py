@@ -13,7 +13,7 @@ document, and put back later what there was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -57,6 +57,8 @@ class Documents(Writes):
         self.documents: dict[int, tuple[int, Document]] = {}
         self.writes: list[Write] = []
         self.on_written: list[Callable[[int, int, Document | None, Document], None]] = []
+        self._removed: dict[int, list[tuple[int, int]]] = {}
+        """When a document was removed, and how many writes there had been by then, by partition."""
         self._scribbles: dict[tuple[int, int], bytes] = {}
         """What is none, by partition and version."""
         self._watches: dict[int, dict[Connection, None]] = {}
@@ -80,7 +82,7 @@ class Documents(Writes):
     def _watch(self, connection: Connection, partition: int, seen: int) -> None:
         if not self.options.has_document_watches:
             return
-        if self.documents[partition][0] == seen:
+        if self.documents.get(partition, (-1, NOBODY))[0] == seen:
             self._watches.setdefault(partition, {})[connection] = None
         else:
             delay_ms = self._lag(connection) + self._watch_delay()
@@ -103,7 +105,9 @@ class Documents(Writes):
 
     def _write_at(self, partition: int, time_ms: int) -> Write | None:
         """What a server shows that is as new as this."""
-        return next((write for write in reversed(self.writes)
+        removed = self._removed.get(partition, ())
+        since = max((count for gone_ms, count in removed if gone_ms <= time_ms), default=0)
+        return next((write for write in reversed(self.writes[since:])
                      if write.partition == partition and write.time_ms <= time_ms), None)
 
     def _event_of(self, partition: int, write: Write | None) -> Event:
@@ -128,9 +132,40 @@ class Documents(Writes):
 
     def correct(self, partition: int) -> None:
         """Put back what was there."""
-        version, document = self.documents[partition]
+        version, document = self.documents.get(partition, (-1, NOBODY))
         if (partition, version) in self._scribbles:
             self._put(partition, document)
+
+    def newest(self, partition: int) -> Document:
+        """The last one that was written, also where it was deleted since."""
+        if partition in self.documents:
+            return self.documents[partition][1]
+        return next((write.document for write in reversed(self.writes) if write.partition == partition), NOBODY)
+
+    def edit(self, partition: int, change: Callable[[Document], Document]) -> bool:
+        """An operator changes a document with another tool, bound to the revision that is there; says whether
+        there is one."""
+        version, before = self.documents.get(partition, (-1, NOBODY))
+        is_there = version >= 0 and (partition, version) not in self._scribbles
+        if is_there:
+            self._take(partition, before, change(before))
+        return is_there
+
+    def remove(self, partition: int) -> bool:
+        """Somebody deletes a document; says whether there was one. Its versions begin anew with the next one."""
+        if self.documents.pop(partition, None) is None:
+            return False
+        self._removed.setdefault(partition, []).append((self._scheduler.now_ms, len(self.writes)))
+        self._scribbles = {place: raw for place, raw in self._scribbles.items() if place[0] != partition}
+        self._tell_watchers_of(partition)
+        return True
+
+    def put_back(self, documents: Mapping[int, Document]) -> None:
+        """All are lost, and these are written in their places."""
+        for partition in [*self.documents]:
+            self.remove(partition)
+        for partition, document in documents.items():
+            self._put(partition, Document.decode(document.encode()))
 
     def heal(self) -> None:
         """End all of this."""
@@ -142,10 +177,13 @@ class Documents(Writes):
         version = self.documents.get(partition, (-1, NOBODY))[0] + 1
         self.documents[partition] = (version, document)
         self.writes.append(Write(self._scheduler.now_ms, partition, version, document))
+        self._tell_watchers_of(partition)
+        return version
+
+    def _tell_watchers_of(self, partition: int) -> None:
         for connection in self._watches.pop(partition, ()):
             delay_ms = self._lag(connection) + self._watch_delay()
             self._scheduler.after(delay_ms, self._tell_change, connection, partition)
-        return version
 
     def _swap(self, connection: Connection, effect: SwapDocument) -> None:
         strike, self.before_swap = self.before_swap, None
@@ -164,8 +202,11 @@ class Documents(Writes):
         version, before = self.documents.get(effect.partition, (-1, None))
         if version != effect.version:
             return False
-        document = Document.decode(effect.document.encode())
-        self._put(effect.partition, document)
-        for listener in list(self.on_written):
-            listener(self._scheduler.now_ms, effect.partition, before, document)
+        self._take(effect.partition, before, effect.document)
         return True
+
+    def _take(self, partition: int, before: Document | None, document: Document) -> None:
+        written = Document.decode(document.encode())
+        self._put(partition, written)
+        for listener in list(self.on_written):
+            listener(self._scheduler.now_ms, partition, before, written)

@@ -60,6 +60,13 @@ class Log:
         self.origin = (0, replica.text())
         self.reference.begin(replica)
 
+    def restore(self, replica: Replica) -> None:
+        """All of it is lost, and goes on from this origin. Nobody lives."""
+        self.entries, self.pulses, self._gone = {}, {}, {}
+        self._times = [self._now_ms()] * (replica.version + 1)
+        self.origin = (replica.version, replica.text()) if replica.version >= 0 else (-1, "")
+        self.reference.restore(replica)
+
     def skip(self) -> None:
         """A number of the sequence that no entry gets."""
         self._times.append(self._now_ms())

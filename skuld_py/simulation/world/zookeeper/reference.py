@@ -46,6 +46,12 @@ class Reference:
         """The log goes on from a replica."""
         self._begun = self.newest = replica
 
+    def restore(self, replica: Replica) -> None:
+        """All entries are lost, and the log goes on from a replica."""
+        self._played.clear()
+        self._seen.clear()
+        self._begun = self.newest = replica
+
     def at(self, version: int) -> Replica:
         """The replica of a position, or of the last one before it that was given to an entry."""
         while version >= 0 and version not in self._played:

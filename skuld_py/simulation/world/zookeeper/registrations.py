@@ -5,7 +5,7 @@ Kept as ``runtime.zookeeper.presence`` keeps them, and swept up as ``runtime.zoo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
@@ -27,6 +27,10 @@ class Registrations:
     def make(self, name: str) -> None:
         """An entry of a node that has never started."""
         self._entries[name] = Registration()
+
+    def restore(self, entries: Mapping[str, Registration]) -> None:
+        """All are lost, but for these."""
+        self._entries = dict(entries)
 
     def keep(self, connection: Connection) -> None:
         """Have a node's entry say the start that this connection is of."""

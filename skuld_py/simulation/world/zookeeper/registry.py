@@ -18,6 +18,7 @@ from skuld_py.cluster.log.replica import Place, Replica
 from skuld_py.model.coordination import CoordinationEffect
 from skuld_py.model.events import ReadDocument, SwapDocument
 from skuld_py.model.registration import Registration
+from skuld_py.node.life.rebuilding import Rebuilt
 from skuld_py.simulation.world.scheduler import Scheduler
 from skuld_py.simulation.world.zookeeper.coordination import Coordination
 from skuld_py.simulation.world.zookeeper.reference import Reference
@@ -88,6 +89,15 @@ class Registry(Coordination):
             self.registrations.make(name)
         base = self.log.reference.base
         self.log.begin(attrs.evolve(base, version=0, nodes={name: Place(since=0) for name in names}))
+
+    def restore(self, made: Rebuilt) -> None:
+        """Everything was lost, and this is written, while no process runs; what was in buffers is lost, too."""
+        self._buffered.clear()
+        for session in [*self._open]:
+            del self._open[session]
+        self.put_back(made.documents)
+        self.registrations.restore(made.registrations)
+        self.log.restore(made.origin)
 
     def operate(self, command: Command) -> bool:
         """An operator's entry; False while ZooKeeper takes none."""

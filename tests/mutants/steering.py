@@ -1,0 +1,46 @@
+"""Mutants of what operators meet beside faults: doubts, deletions, restores; and of old bugs put back."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+FORCING = "tests/node/test_forcing.py::"
+MOVING = "tests/node/test_moving.py::"
+OVERSEEING = "tests/node/test_overseeing.py::"
+PUTTING_BACK = "tests/node/test_putting_back.py::"
+REBUILDING = "tests/node/test_rebuilding.py::"
+SIMULATED = "tests/simulation/test_operators.py::"
+
+
+def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
+    return mutant(name, rule, place, old, new, "C3", test, seeds=0)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    _seen_by(OVERSEEING + "test_a_wish_that_may_have_been_obeyed_is_not_written_into_a_later_epoch",
+             "wished-twice", "a wish in doubt is not written into a later epoch", "Overseeing.on_swapped",
+             "if event.outcome is Outcome.UNCERTAIN and self._asked.kind in WISHES:", "if False:"),
+    _seen_by(PUTTING_BACK + "test_what_its_leader_asks_passes_the_wire", "put-back-by-no-wire",
+             "what a leader asks before it puts its document back passes the wire", "Candidacy._put_back",
+             "                                 gone.document.previous.epoch)",
+             "                                 gone.document.epoch)"),
+    _seen_by(MOVING + "test_a_wiped_node_trusts_itself_for_no_document_that_somebody_has_deleted",
+             "trusted-for-a-deletion", "a wiped node does not trust itself because a document is gone",
+             "Moves.on_read", "if len(vnode.owners) < 2:", "if True:"),
+    _seen_by(MOVING + "test_nodes_wiped_before_there_was_a_leader_are_trusted_by_what_others_say",
+             "never-trusted-again", "nodes wiped before the first leader do not wait for each other",
+             "Moves._go_on", "if job.is_unfounded and self._is_known_to_nobody(vnode, job):", "if False:"),
+    _seen_by(REBUILDING + "test_the_horizon_is_no_nearer_than_the_end_of_any_claim", "restored-without-a-horizon",
+             "a restored horizon is no nearer than the end of any claim", "rebuilding._document",
+             "horizon_ms=lapse_ms,", "horizon_ms=lapse_ms if is_open else 0,"),
+    _seen_by(REBUILDING + "test_a_voter_whose_directory_is_not_given_has_lost_its_memory_whatever_it_starts_with",
+             "restored-with-fresh-voters", "a voter that lost its disk before a restore has lost its memory",
+             "rebuilding.rebuilt", "{**registrations, **absent_voters}", "registrations"),
+    _seen_by(FORCING + "test_those_who_remain_obey_all_together_while_no_majority_could_vote",
+             "forced-while-frozen", "what was frozen after an operator's word is not forced", "evaluator._succeed",
+             "if not is_frozen(document, now_ms) and (remaining :=", "if (remaining :="),
+    _seen_by(SIMULATED + "test_a_few_seeds_keep_every_promise", "b2-in-the-simulated-world",
+             "a write is bound to the revision it was made of", "Candidacy._heed",
+             "= False\n            election.note_written(event.document, event.version)\n",
+             "= False\n            election.version = event.version\n"),
+)
