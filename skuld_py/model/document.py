@@ -50,7 +50,8 @@ def seats_of(names: Iterable[str], incarnations: Mapping[str, str] | None = None
 
 @attrs.frozen
 class Floor:
-    """What the leader had recovered when it was written: live claims, their digest, their latest end."""
+    """What the leader had recovered when it was written: live claims; the root of the hash tree of all its records
+    (0: none, or not known yet); the latest end of a claim."""
 
     claims: int = 0
     digest: int = 0

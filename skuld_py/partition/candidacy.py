@@ -286,7 +286,8 @@ class Candidacy:
 
     def _floor(self) -> Floor:
         claims = sum(counts[State.CLAIMED] for _, counts in self._vnode.replica.filing.tally.rows())
-        return Floor(claims=max(0, claims), end_ms=self._election.document.horizon_ms)
+        tree = self._vnode.replica.tree
+        return Floor(max(0, claims), tree.root if tree.is_built else 0, self._election.document.horizon_ms)
 
     def _rise(self, now_ms: int) -> None:
         election, vnode = self._election, self._vnode

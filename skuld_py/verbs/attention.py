@@ -177,6 +177,8 @@ def _held(described: m.Described) -> Iterator[str]:
              "force": "waiting for those who are said to remain to elect a leader: {}",
              "loss": "without voters that were lost: {}. What only they had acknowledged is gone, known or not;"
                      " 'skuld cluster force-epoch --noted' ends this line",
+             "floor": "led by a node that was not compared yet with enough voters of the leader before it, so what"
+                      " it lacks is not known: {}",
              "promotion": "waiting for what an operator wished: {}",
              "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
     found: dict[tuple[str, str], list[int]] = {}

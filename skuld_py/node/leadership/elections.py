@@ -25,6 +25,7 @@ from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.model.remarks import Kind
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.copies.moves import Moves
+from skuld_py.node.leadership.audits import Audits
 from skuld_py.node.leadership.clocks import Timekeeper, Verdict
 from skuld_py.node.leadership.gossip import Gossiper
 from skuld_py.node.leadership.losses import Losses
@@ -51,7 +52,7 @@ class Steward(Duty):
         self._exchanges = exchanges
         self._moves = moves
         self.slices = Slices(operations, exchanges)
-        self.losses = Losses(operations, exchanges)
+        self.losses, self.audits = Losses(operations, exchanges), Audits(operations, exchanges)
         self.gossiper = Gossiper(operations, moves, self.slices.awaited, self.slices.unarchived_since_ms)
         self._heard_ms, self._since_ms = dict[str, int](), dict[str, int]()
         self._round_ms = 0
