@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skuld_py.cli.cluster_force import force_epoch
+from skuld_py.cli.cluster_history import history
 from skuld_py.cli.cluster_keys import create_secure, rotate, secure
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.cluster_proofs import proofs
@@ -42,6 +43,7 @@ cluster.add_command(proofs)
 cluster.add_command(rules)
 cluster.add_command(share)
 cluster.add_command(force_epoch)
+cluster.add_command(history)
 cluster.add_command(restore)
 
 

@@ -29,6 +29,27 @@ class Overseen:
     refused: Mapping[int, str]
 
 
+@attrs.frozen
+class Revision:
+    """A revision of a partition's document. ``writer``: the node that wrote it; ``cause``: why, and by whose wish;
+    ``at_ms``: by ZooKeeper's clock; ``version``: its number in ZooKeeper; ``write_id``: of the attempt that wrote
+    it."""
+
+    partition: int
+    version: int
+    epoch: int
+    leader: str
+    voters: tuple[str, ...]
+    writer: str
+    cause: str
+    write_id: str
+    at_ms: int
+
+
+MOST_OF_ALL = 5
+"""Revisions of each partition that are told, of all partitions."""
+
+
 class Operating:
     """The verbs about partitions, of a client with a name."""
 
@@ -83,6 +104,20 @@ class Operating:
         the line of ``status`` that tells of it."""
         kind = "noted" if checking.as_flag("noted", noted) else "force"
         return (yield from self._steer(kind, partition, reason=reason))
+
+    @verb
+    def partition_history(self, partition: int | None = None, *, most: int | None = None) -> Work[list[Revision]]:
+        """The revisions of a partition's document, or of all, the newest first; ``most`` of each, by default all
+        that are kept of one partition and 5 of each of all."""
+        first, count = max(0, checking.as_place(partition) - 1), int(partition is not None)
+        most = checking.as_number("most", most if most is not None else 0 if count else MOST_OF_ALL)
+        found: list[Revision] = []
+        while True:
+            told = (yield from ask(m.Recalled, m.Recall(0, first, count, most))).message
+            found += [Revision(**attrs.asdict(row)) for row in told.rows]
+            first = told.next
+            if not first:
+                return sorted(found, key=lambda each: (-each.at_ms, each.partition, -each.version))
 
     def _wish(self, kind: str, partition: int | None, node: str, reason: str, within_s: float, epoch: int
               ) -> Work[Overseen]:

@@ -39,6 +39,8 @@ MOVE_DOUBLINGS = 4
 """...and the pause doubles with each further failure, at most this often: each try costs grants."""
 
 
+KEPT_UP = ("horizon_ms", "learners", "quarantine", "promote", "force", "loss", "malformed")
+"""What a leader writes within its epoch; named in the history."""
 SPENT = "the epoch's tokens were spent"
 PUT_BACK = "it was gone, and is put back by its leader"
 GIVEN_UP = "an operator gave the other voters up"
@@ -365,7 +367,10 @@ class Candidacy:
                           is_forced=action.is_forced)
 
     def _write(self, document: Document) -> list[Effect]:
-        self._written = attrs.evolve(document, write_id=self._election.write_id(), cause="upkeep")
+        known = self._election.document
+        changed = [field for field in KEPT_UP if getattr(document, field) != getattr(known, field)]
+        self._written = attrs.evolve(document, write_id=self._election.write_id(),
+                                     cause=f"upkeep: {', '.join(changed)}")
         return [SwapDocument(self._vnode.partition, self._election.version, self._written)]
 
     def _on_written(self, event: DocumentSwapped) -> None:
