@@ -96,6 +96,22 @@ class Operating:
         return (yield from self._steer(kind, partition, reason=reason))
 
     @verb
+    def quarantine(self, node: str, partition: int | None = None, *, off: bool = False, reason: str = ""
+                   ) -> Work[Overseen]:
+        """Let a node lead nothing and get no new vote, as its disk is not to be trusted, say; ``off``: trust it
+        again. It keeps the votes that it has."""
+        names.check_name("node", node, names.WIDE_NAME)
+        kind = "unquarantine" if checking.as_flag("off", off) else "quarantine"
+        return (yield from self._steer(kind, partition, node, reason))
+
+    @verb
+    def reap(self, node: str, partition: int | None = None, *, within_s: float = 30.0, reason: str = ""
+             ) -> Work[Overseen]:
+        """Take a node that is down out of the voters for good, once those who stay were compared; it is in
+        quarantine then. A partition that has no majority without it stays as it is."""
+        return (yield from self._wish("reap", partition, node, reason, within_s, 0))
+
+    @verb
     def force_epoch(self, partition: int | None = None, *, noted: bool = False, reason: str = ""
                     ) -> Work[Overseen]:
         """Give the voters up that are not there with their data, where no majority of them is: those who remain

@@ -42,7 +42,7 @@ _READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedul
 _STEERING = frozenset({"retry", "retry_all", "cancel_all", "pause", "resume", "purge", "put_schedule",
                        "remove_schedule", "set_limits", "remove_limits",
                        "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
-                       "force_epoch"})
+                       "quarantine", "reap", "force_epoch"})
 
 VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
     Role.NODE: frozenset({PEER}),

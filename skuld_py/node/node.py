@@ -136,8 +136,8 @@ class Node:
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
             self.timekeeper, Inquiries(operations), self._watching, self._lapses, self._steward,
-            self._steward.losses, self._steward.audits, self._steward.gossiper, self._ticks, operations.timers,
-            self._workers, self._workflows, self._workflows.reaper,
+            self._steward.losses, self._steward.audits, self._steward.gatherings, self._steward.gossiper,
+            self._ticks, operations.timers, self._workers, self._workflows, self._workflows.reaper,
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.

@@ -39,7 +39,7 @@ MOVE_DOUBLINGS = 4
 """...and the pause doubles with each further failure, at most this often: each try costs grants."""
 
 
-KEPT_UP = ("horizon_ms", "learners", "quarantine", "promote", "force", "loss", "malformed")
+KEPT_UP = ("horizon_ms", "learners", "quarantine", "promote", "barred", "force", "loss", "malformed")
 """What a leader writes within its epoch; named in the history."""
 SPENT = "the epoch's tokens were spent"
 PUT_BACK = "it was gone, and is put back by its leader"
@@ -177,7 +177,8 @@ class Candidacy:
         document, transfer = event.document, self._election.transfer
         if transfer is not None:
             is_of_leader = (document.epoch, document.leader) == (transfer.epoch, transfer.leader)
-            if is_of_leader and not is_frozen(document, now_ms):
+            is_barred = self._vnode.me.name in document.outlaws
+            if is_of_leader and not is_frozen(document, now_ms) and not is_barred:
                 return self._open(now_ms, document, event.version, transfer.cohort, f"{document.leader} yielded")
         else:
             action = evaluate(attrs.evolve(facts, epoch=0), document, now_ms)

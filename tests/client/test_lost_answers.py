@@ -133,6 +133,8 @@ ROWS = (
     Row("reorder", m.Steer, lambda world: refused(world.me.reorder, world.me.status().node, 0)),
     Row("rebalance", m.Steer, lambda world: world.me.rebalance(0)),
     Row("solo", m.Steer, lambda world: world.me.solo(0)),
+    Row("quarantine", m.Steer, lambda world: refused(world.me.quarantine, world.me.status().node, 0)),
+    Row("reap", m.Steer, lambda world: refused(world.me.reap, world.me.status().node, 0)),
     Row("force_epoch", m.Steer, lambda world: refused(world.me.force_epoch, 0)),
 )
 
@@ -147,7 +149,7 @@ def insist(held: Sequence[bool | None]) -> None:
 
 def refused(use: Callable[..., object], *arguments: object) -> None:
     """What a cluster of one node has no use for."""
-    with pytest.raises(Refused, match=r"leads it|has a majority"):
+    with pytest.raises(Refused, match=r"leads it|could lead it|is alive|has a majority"):
         use(*arguments)
 
 

@@ -767,6 +767,20 @@ def how_partitions_came_about_is_told(client: Any, queue: str) -> None:
         client.partition_history(4_000)
 
 
+@of("quarantine", "reap")
+def nodes_are_in_quarantine_and_the_living_are_not_reaped(client: Any, queue: str) -> None:
+    status = client.status()
+    leader, others = status.partitions[0].leader, [node.name for node in status.nodes[1:]]
+    with pytest.raises(Refused, match="is alive"):
+        client.reap(leader, 0)
+    if not others:
+        with pytest.raises(Refused, match=f"nobody but {leader} could lead it"):
+            client.quarantine(leader, 0)
+    with pytest.raises(Refused, match="no node nowhere:1 is known here"):
+        client.quarantine("nowhere:1", 0)
+    assert client.quarantine("nowhere:1", off=True).changed == 0
+
+
 @of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder", "force_epoch")
 def partitions_are_held_and_let_go(client: Any, queue: str) -> None:
     leader = client.status().partitions[0].leader

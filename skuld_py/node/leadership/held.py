@@ -34,6 +34,8 @@ def _of(document: Document, now_ms: int) -> Iterator[tuple[str, str, int]]:
     freeze, wish = document.freeze, document.promote
     if freeze is not None and is_frozen(document, now_ms):
         yield "frozen", f"by {freeze.by}" + (f" ({freeze.reason})" if freeze.reason else ""), freeze.until_ms
+    for bar in document.barred:
+        yield "quarantine", f"{bar.node}, by {bar.by}" + (f" ({bar.reason})" if bar.reason else ""), 0
     if document.mode == SOLO:
         yield "solo", "", 0
     if wish is not None:
