@@ -100,7 +100,7 @@ class Operating:
                    ) -> Work[Overseen]:
         """Let a node lead nothing and get no new vote, as its disk is not to be trusted, say; ``off``: trust it
         again. It keeps the votes that it has."""
-        names.check_name("node", node, names.WIDE_NAME)
+        node = names.node_name("node", node)
         kind = "unquarantine" if checking.as_flag("off", off) else "quarantine"
         return (yield from self._steer(kind, partition, node, reason))
 
@@ -137,7 +137,7 @@ class Operating:
 
     def _wish(self, kind: str, partition: int | None, node: str, reason: str, within_s: float, epoch: int
               ) -> Work[Overseen]:
-        names.check_name("node", node, names.WIDE_NAME)
+        node = names.node_name("node", node)
         within_ms = checking.as_ms("within_s", within_s, least=100, most=WITHIN_MS_MAX)
         epoch = checking.as_number("epoch", epoch)
         return (yield from self._steer(kind, partition, node, reason, within_ms, epoch))

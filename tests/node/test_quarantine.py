@@ -116,7 +116,11 @@ def test_who_is_gone_is_no_voter_any_more_and_gets_no_vote_when_it_comes_back() 
     machines.ask(leader, m.Enqueue(1, 1, (machines.batch("q", 2),)))
     machines.deliver(100)
     machines.is_deaf = ""
-    asked(machines, holder, kind="reap", target=gone, over_ms=20_000)
+    machines.is_lost = lambda message: isinstance(message, (m.Replicate, m.Probe, m.Probed))
+    asked(machines, holder, kind="reap", target=gone, over_ms=10_000)
+    assert gone in machines.documents[0][1].cohort
+    machines.is_lost = lambda message: isinstance(message, m.Replicate)
+    machines.pass_time(15_000)
 
     assert sorted(machines.documents[0][1].cohort) == sorted((leader, holder))
     roots = {machines.nodes[name].view.vnodes[0].replica.tree.root for name in (leader, holder)}
