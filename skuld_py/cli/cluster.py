@@ -155,7 +155,8 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float, as_js
       skuld cluster remove skuld 10.0.0.7:13000 --back
     """
     from skuld_py.cli.showing import print_event
-    from skuld_py.model.names import check_name, node_name
+    from skuld_py.client.node_names import node_name
+    from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.log_following import set_leaving
 
     check_name("cluster", name)
@@ -187,9 +188,10 @@ def forget(name: str, node: str, hosts: str, force: bool, timeout_s: float, as_j
       skuld cluster forget skuld 10.0.0.7:13000 --zookeeper 127.0.0.1:2181
     """
     from skuld_py.cli.showing import print_event
+    from skuld_py.client.node_names import node_name
     from skuld_py.cluster.log.commands import ForgetNode
     from skuld_py.cluster.log.play import Outcome
-    from skuld_py.model.names import check_name, node_name
+    from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.clusters import read_parameters
     from skuld_py.runtime.zookeeper.log_following import command
     from skuld_py.runtime.zookeeper.rosters import drop_node

@@ -86,7 +86,8 @@ def drain(node: str, cluster: str, hosts: str, out: bool, limit_s: float, timeou
     """
     from skuld_py.cli.showing import print_event
     from skuld_py.client.client import Client
-    from skuld_py.model.names import check_name, node_name
+    from skuld_py.client.node_names import node_name
+    from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.log_following import set_leaving
 
     check_name("cluster", cluster)

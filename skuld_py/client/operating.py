@@ -12,9 +12,9 @@ import attrs
 
 from skuld_py.client import checking
 from skuld_py.client.asking import Work, ask, verb
+from skuld_py.client.node_names import node_name
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
-from skuld_py.model import names
 
 REASON_CHARS = 250
 WITHIN_MS_MAX = 3_600_000
@@ -100,7 +100,7 @@ class Operating:
                    ) -> Work[Overseen]:
         """Let a node lead nothing and get no new vote, as its disk is not to be trusted, say; ``off``: trust it
         again. It keeps the votes that it has."""
-        node = names.node_name("node", node)
+        node = node_name("node", node)
         kind = "unquarantine" if checking.as_flag("off", off) else "quarantine"
         return (yield from self._steer(kind, partition, node, reason))
 
@@ -137,7 +137,7 @@ class Operating:
 
     def _wish(self, kind: str, partition: int | None, node: str, reason: str, within_s: float, epoch: int
               ) -> Work[Overseen]:
-        node = names.node_name("node", node)
+        node = node_name("node", node)
         within_ms = checking.as_ms("within_s", within_s, least=100, most=WITHIN_MS_MAX)
         epoch = checking.as_number("epoch", epoch)
         return (yield from self._steer(kind, partition, node, reason, within_ms, epoch))

@@ -8,8 +8,6 @@ nodes may also hold ``:`` (``host:port``) and those of workers ``@`` and ``:``.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from ipaddress import IPv6Address
 
 from skuld_py.errors import Refused
 
@@ -20,9 +18,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", re.ASCII)
 WIDE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}", re.ASCII)
 LIFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@~-]{0,229}", re.ASCII)
 """A member's id, that is one life of a node: its name, ``~``, and something that is never used again."""
-
-
-_IPV6 = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)):([0-9]{1,5})", re.ASCII)
 
 
 def queues_of(workflow: str) -> str:
@@ -36,13 +31,3 @@ def check_name(field: str, name: object, grammar: re.Pattern[str] = NAME) -> str
         raise Refused("bad_name", f"{field}: {str(name)[:64]!r} is not a name; use letters, digits, '.', '_'"
                       f" and '-', starting with a letter or digit, at most {NAME_CHARS_MAX}", field=field)
     return name
-
-
-def node_name(field: str, text: object) -> str:
-    """A node's name as it is typed: that of a node at an IPv6 address with or without brackets around that, and
-    without the zero that such a name may begin with. ``Refused`` when it is none."""
-    if isinstance(text, str) and (match := _IPV6.fullmatch(text)):
-        with suppress(ValueError):
-            host = str(IPv6Address(match[1] or match[2]))
-            text = f"{'0' * host.startswith(':')}{host}:{match[3]}"
-    return check_name(field, text, WIDE_NAME)

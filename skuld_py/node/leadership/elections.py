@@ -50,8 +50,7 @@ class Steward(Duty):
         self._view = operations.view
         self._outbox = operations.outbox
         self._timekeeper = timekeeper
-        self._exchanges = exchanges
-        self._moves = moves
+        self._exchanges, self._moves = exchanges, moves
         self.slices = Slices(operations, exchanges)
         self.losses, self.audits = Losses(operations, exchanges), Audits(operations, exchanges)
         self.gatherings = Gatherings(operations, exchanges)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from skuld_py.client.node_names import node_name
 from skuld_py.errors import Refused
-from skuld_py.model.names import node_name
 
 
 @pytest.mark.parametrize(("typed", "name"), [
