@@ -127,7 +127,9 @@ class Documents:
             document = Document.decode(raw)
             self._patience.pop(effect.partition, None)
             return DocumentRead(effect.partition, stat.version, document)
-        except NoNodeError:
+        except NoNodeError:  # which leaves no watch behind
+            self._connection.client.exists_async(f"{self._root}/partitions/{effect.partition}",
+                                                 watch=self._watch_of(effect.partition))
             return DocumentRead(effect.partition, -1, NOBODY)
         except (KazooException, KazooTimeoutError, Malformed) as problem:
             self._complain(effect.partition, problem)
