@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skuld_py.cli.cluster_force import force_epoch
+from skuld_py.cli.cluster_history import history
 from skuld_py.cli.cluster_keys import create_secure, rotate, secure
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.cluster_proofs import proofs
@@ -42,6 +43,7 @@ cluster.add_command(proofs)
 cluster.add_command(rules)
 cluster.add_command(share)
 cluster.add_command(force_epoch)
+cluster.add_command(history)
 cluster.add_command(restore)
 
 
@@ -153,11 +155,12 @@ def remove(name: str, node: str, hosts: str, back: bool, timeout_s: float, as_js
       skuld cluster remove skuld 10.0.0.7:13000 --back
     """
     from skuld_py.cli.showing import print_event
-    from skuld_py.model.names import WIDE_NAME, check_name
+    from skuld_py.client.node_names import node_name
+    from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.log_following import set_leaving
 
     check_name("cluster", name)
-    check_name("NODE", node, WIDE_NAME)
+    node = node_name("NODE", node)
     has_changed = set_leaving(hosts, name, node, not back, timeout_s)
     state = "placed in" if back else "taken out of"
     print_event(as_json, f"node {node} is {state} cluster {name}{'' if has_changed else ', as it was before'}",
@@ -185,15 +188,16 @@ def forget(name: str, node: str, hosts: str, force: bool, timeout_s: float, as_j
       skuld cluster forget skuld 10.0.0.7:13000 --zookeeper 127.0.0.1:2181
     """
     from skuld_py.cli.showing import print_event
+    from skuld_py.client.node_names import node_name
     from skuld_py.cluster.log.commands import ForgetNode
     from skuld_py.cluster.log.play import Outcome
-    from skuld_py.model.names import WIDE_NAME, check_name
+    from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.clusters import read_parameters
     from skuld_py.runtime.zookeeper.log_following import command
     from skuld_py.runtime.zookeeper.rosters import drop_node
 
     check_name("cluster", name)
-    check_name("NODE", node, WIDE_NAME)
+    node = node_name("NODE", node)
     parameters = read_parameters(hosts, name, timeout_s)
     lost = _check_votes(hosts, parameters, node, timeout_s, is_forced=force)
     verdict = command(hosts, parameters, ForgetNode(node), timeout_s)

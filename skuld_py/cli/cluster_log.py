@@ -17,7 +17,7 @@ from skuld_py.cli.options import json_option, timeout_option, zookeeper_option
 if TYPE_CHECKING:
     from skuld_py.cli.journal import Line
 
-_COLUMNS = "{:>10}  {:<30}  {:<12}  {:<10}  "
+_COLUMNS = "{:>10}  {:<19}  {:<30}  {:<12}  {:<10}  "
 
 
 @click.command()
@@ -34,6 +34,8 @@ _COLUMNS = "{:>10}  {:<30}  {:<12}  {:<10}  "
 def log(cluster: str, hosts: str, start: int | None, count: int | None, follow: bool, timeout_s: float,
         as_json: bool) -> None:
     """Show the entries of the coordination log of the cluster NAME: who joined, left, was refused, and why.
+
+    TIME is ZooKeeper's.
 
     \b
     OUTCOME is what every member made of the entry:
@@ -85,14 +87,16 @@ class _Shown:
 
     def _print(self, line: Line) -> None:
         from skuld_py.cli import showing
+        from skuld_py.verbs.words import moment
 
         if self._as_json:
             showing.print_json(line.document())
             return
         if not self._has_header:
             self._has_header = True
-            click.echo(_COLUMNS.format("POSITION", "WRITER", "COMMAND", "OUTCOME") + "WHAT")
+            click.echo(_COLUMNS.format("POSITION", "TIME", "WRITER", "COMMAND", "OUTCOME") + "WHAT")
         writer, kind = (line.entry.writer, line.entry.command.kind) if line.entry else ("?", "?")
-        text = _COLUMNS.format(line.position, writer, kind, f"! {line.outcome}" if line.is_bad else line.outcome)
+        text = _COLUMNS.format(line.position, moment(line.at_ms)[:19], writer, kind,
+                               f"! {line.outcome}" if line.is_bad else line.outcome)
         text += showing.shortened(showing.shown(line.detail.encode()), len(text))
         click.secho(text.rstrip(), fg="red" if line.is_bad else None, bold=line.is_bad or None)

@@ -86,11 +86,12 @@ def drain(node: str, cluster: str, hosts: str, out: bool, limit_s: float, timeou
     """
     from skuld_py.cli.showing import print_event
     from skuld_py.client.client import Client
-    from skuld_py.model.names import WIDE_NAME, check_name
+    from skuld_py.client.node_names import node_name
+    from skuld_py.model.names import check_name
     from skuld_py.runtime.zookeeper.log_following import set_leaving
 
     check_name("cluster", cluster)
-    check_name("NODE", node, WIDE_NAME)
+    node = node_name("NODE", node)
     others = _others(hosts, cluster, node, timeout_s)
     back = f"'skuld cluster remove {cluster} {node} --back' puts it back"
 

@@ -36,6 +36,8 @@ class Line:
     reason: str = ""
     diff: dict[str, str] = attrs.field(factory=dict)
     reactions: tuple[str, ...] = ()
+    at_ms: int = 0
+    """When it was written, by ZooKeeper's clock."""
 
     @property
     def is_bad(self) -> bool:
@@ -51,7 +53,8 @@ class Line:
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
         entry = self.entry
-        return {"position": self.position, "writer": entry and entry.writer, "seq": entry and entry.seq,
+        return {"position": self.position, "at_ms": self.at_ms,
+                "writer": entry and entry.writer, "seq": entry and entry.seq,
                 "command": entry and entry.command.kind, "with": entry and to_plain(entry.command),
                 "outcome": self.outcome, "reason": self.reason, "changed": self.diff,
                 "reactions": list(self.reactions)}
@@ -90,11 +93,12 @@ class Journal:
     def lines(self, start: int | None = None, *, is_endless: bool = False) -> Iterator[Line]:
         """Entries from ``start`` on, by default from the oldest that stands; what lies before it is played."""
         reading = start if start is None else min(start, self.replica.version + 1)
+        times_ms = dict[int, int]()
         for position, raw in log_following.follow(self._hosts, self._cluster, reading, self._timeout_s,
-                                                  is_endless=is_endless):
+                                                  is_endless=is_endless, times_ms=times_ms):
             if position > self.replica.version + 1:
                 self._jump()
-            line = self._line(position, raw)
+            line = attrs.evolve(self._line(position, raw), at_ms=times_ms.pop(position, 0))
             if start is None or position >= start:
                 yield line
 

@@ -12,9 +12,9 @@ import attrs
 
 from skuld_py.client import checking
 from skuld_py.client.asking import Work, ask, verb
+from skuld_py.client.node_names import node_name
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
-from skuld_py.model import names
 
 REASON_CHARS = 250
 WITHIN_MS_MAX = 3_600_000
@@ -27,6 +27,27 @@ class Overseen:
 
     changed: int
     refused: Mapping[int, str]
+
+
+@attrs.frozen
+class Revision:
+    """A revision of a partition's document. ``writer``: the node that wrote it; ``cause``: why, and by whose wish;
+    ``at_ms``: by ZooKeeper's clock; ``version``: its number in ZooKeeper; ``write_id``: of the attempt that wrote
+    it."""
+
+    partition: int
+    version: int
+    epoch: int
+    leader: str
+    voters: tuple[str, ...]
+    writer: str
+    cause: str
+    write_id: str
+    at_ms: int
+
+
+MOST_OF_ALL = 5
+"""Revisions of each partition that are told, of all partitions."""
 
 
 class Operating:
@@ -75,6 +96,22 @@ class Operating:
         return (yield from self._steer(kind, partition, reason=reason))
 
     @verb
+    def quarantine(self, node: str, partition: int | None = None, *, off: bool = False, reason: str = ""
+                   ) -> Work[Overseen]:
+        """Let a node lead nothing and get no new vote, as its disk is not to be trusted, say; ``off``: trust it
+        again. It keeps the votes that it has."""
+        node = node_name("node", node)
+        kind = "unquarantine" if checking.as_flag("off", off) else "quarantine"
+        return (yield from self._steer(kind, partition, node, reason))
+
+    @verb
+    def reap(self, node: str, partition: int | None = None, *, within_s: float = 30.0, reason: str = ""
+             ) -> Work[Overseen]:
+        """Take a node that is down out of the voters for good, once those who stay were compared; it is in
+        quarantine then. A partition that has no majority without it stays as it is."""
+        return (yield from self._wish("reap", partition, node, reason, within_s, 0))
+
+    @verb
     def force_epoch(self, partition: int | None = None, *, noted: bool = False, reason: str = ""
                     ) -> Work[Overseen]:
         """Give the voters up that are not there with their data, where no majority of them is: those who remain
@@ -84,9 +121,23 @@ class Operating:
         kind = "noted" if checking.as_flag("noted", noted) else "force"
         return (yield from self._steer(kind, partition, reason=reason))
 
+    @verb
+    def partition_history(self, partition: int | None = None, *, most: int | None = None) -> Work[list[Revision]]:
+        """The revisions of a partition's document, or of all, the newest first; ``most`` of each, by default all
+        that are kept of one partition and 5 of each of all."""
+        first, count = max(0, checking.as_place(partition) - 1), int(partition is not None)
+        most = checking.as_number("most", most if most is not None else 0 if count else MOST_OF_ALL)
+        found: list[Revision] = []
+        while True:
+            told = (yield from ask(m.Recalled, m.Recall(0, first, count, most))).message
+            found += [Revision(**attrs.asdict(row)) for row in told.rows]
+            first = told.next
+            if not first:
+                return sorted(found, key=lambda each: (-each.at_ms, each.partition, -each.version))
+
     def _wish(self, kind: str, partition: int | None, node: str, reason: str, within_s: float, epoch: int
               ) -> Work[Overseen]:
-        names.check_name("node", node, names.WIDE_NAME)
+        node = node_name("node", node)
         within_ms = checking.as_ms("within_s", within_s, least=100, most=WITHIN_MS_MAX)
         epoch = checking.as_number("epoch", epoch)
         return (yield from self._steer(kind, partition, node, reason, within_ms, epoch))

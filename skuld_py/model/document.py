@@ -28,10 +28,10 @@ import attrs
 from skuld_py.errors import Malformed
 
 FORMAT = 1
-INTENTS = ("freeze", "promote", "mode", "force")
+INTENTS = ("freeze", "promote", "mode", "force", "barred")
 """The fields that operators write."""
 NORMAL, SOLO = "normal", "solo"
-LEAD, REORDER, REBALANCE = "lead", "reorder", "rebalance"
+LEAD, REORDER, REBALANCE, REAP = "lead", "reorder", "rebalance", "reap"
 
 
 @attrs.frozen
@@ -50,7 +50,8 @@ def seats_of(names: Iterable[str], incarnations: Mapping[str, str] | None = None
 
 @attrs.frozen
 class Floor:
-    """What the leader had recovered when it was written: live claims, their digest, their latest end."""
+    """What the leader had recovered when it was written: live claims; the root of the hash tree of all its records
+    (0: none, or not known yet); the latest end of a claim."""
 
     claims: int = 0
     digest: int = 0
@@ -81,7 +82,8 @@ class Freeze:
 @attrs.frozen
 class Promotion:
     """An operator's wish: ``target`` shall lead (``lead``), or be the first to succeed the leader (``reorder``);
-    or the voters shall stand in the order of placement, and the first of them lead (``rebalance``, no target)."""
+    or the voters shall stand in the order of placement, and the first of them lead (``rebalance``, no target);
+    or the target, which is down, shall be no voter any more (``reap``)."""
 
     id: str
     kind: str
@@ -89,6 +91,17 @@ class Promotion:
     epoch: int
     expires_ms: int
     by: str
+
+
+@attrs.frozen
+class Bar:
+    """An operator's word that a node is not to be trusted: it leads nothing, and gets no new vote."""
+
+    id: str
+    node: str
+    by: str
+    reason: str
+    at_ms: int
 
 
 @attrs.frozen
@@ -151,6 +164,7 @@ class Document:
     """Epochs up to this one were promised to candidates that never led; 0 if no candidate had to say so."""
     quarantine: tuple[Quarantine, ...] = ()
     mode: str = NORMAL
+    barred: tuple[Bar, ...] = ()
     freeze: Freeze | None = None
     promote: Promotion | None = None
     force: Force | None = None
@@ -173,9 +187,16 @@ class Document:
         """The voters by name."""
         return tuple(seat.node for seat in self.seats)
 
+    @property
+    def outlaws(self) -> tuple[str, ...]:
+        """The nodes that an operator has put into quarantine."""
+        return tuple(bar.node for bar in self.barred)
+
     def encode(self) -> bytes:
         """JSON, so that an operator can read it with any ZooKeeper client."""
         fields = attrs.asdict(self)
+        if not self.barred:
+            del fields["barred"]
         unknown, malformed = fields.pop("unknown"), fields.pop("malformed")
         return json.dumps({**unknown, **fields, **malformed, "format": FORMAT}, sort_keys=True).encode()
 
@@ -262,6 +283,7 @@ _seat = _record(Seat, node=_text, incarnation=_text)
 _quarantine = _record(Quarantine, node=_text, incarnation=_text, reason=_text, since_ms=_number)
 _freeze = _record(Freeze, id=_text, by=_text, reason=_text, at_ms=_number, until_ms=_number)
 _promotion = _record(Promotion, id=_text, kind=_text, target=_text, epoch=_number, expires_ms=_number, by=_text)
+_bar = _record(Bar, id=_text, node=_text, by=_text, reason=_text, at_ms=_number)
 _force = _record(Force, id=_text, epoch=_number, remaining=_names, by=_text, reason=_text, at_ms=_number)
 _loss = _record(Loss, epoch=_number, lost=_names, remaining=_names, by=_text, reason=_text, at_ms=_number,
                 until_ms=_number, counted_ms=_number, missing=_number, named=_names)
@@ -271,6 +293,7 @@ _PARSERS = {
     "learners": _names, "floor": _record(Floor, claims=_number, digest=_number, end_ms=_number),
     "horizon_ms": _number, "no_grant_before_ms": _number, "spent": _number,
     "quarantine": lambda value: tuple(_quarantine(part) for part in _list(value)), "mode": _mode,
+    "barred": lambda value: tuple(_bar(part) for part in _list(value)),
     "freeze": lambda value: None if value is None else _freeze(value),
     "promote": lambda value: None if value is None else _promotion(value),
     "force": lambda value: None if value is None else _force(value),

@@ -14,6 +14,7 @@ import attrs
 from skuld_py.config import FormerKey
 from skuld_py.model.document import Document, Member
 from skuld_py.model.messages import Claimed, Message
+from skuld_py.model.revision import Revision
 from skuld_py.model.seats import Seats
 
 
@@ -152,6 +153,14 @@ class DocumentSwapped:
 
 
 @attrs.frozen
+class RevisionsRead:
+    """The newest revisions of a partition's document, newest first; None: the registry did not answer."""
+
+    partition: int
+    revisions: tuple[Revision, ...] | None
+
+
+@attrs.frozen
 class SchedulersChanged:
     """The processes that make expensive decisions for others, by name."""
 
@@ -168,7 +177,7 @@ class Computed:
 
 Event = (Received | Asked | Withheld | Ticked | Settled | SessionChanged | KeyTold | MembersChanged | NodesChanged
          | RulesChanged | SeatsChanged | DocumentRead | DocumentChanged | ReadFailed | DocumentSwapped
-         | Computed)
+         | RevisionsRead | Computed)
 
 
 # -- effects -------------------------------------------------------------------------------------
@@ -207,6 +216,14 @@ class SwapDocument:
 
 
 @attrs.frozen
+class ReadRevisions:
+    """Read the newest revisions of a partition's document, at most so many."""
+
+    partition: int
+    most: int
+
+
+@attrs.frozen
 class Compute:
     """Run ``cluster.scale.decisions.computed`` beside the loop, and give back what it returns as an event."""
 
@@ -215,4 +232,4 @@ class Compute:
     text: str = attrs.field(repr=False)
 
 
-Effect = Send | Answer | ReadDocument | SwapDocument | Compute
+Effect = Send | Answer | ReadDocument | SwapDocument | ReadRevisions | Compute

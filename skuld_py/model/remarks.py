@@ -35,6 +35,7 @@ class Kind(Enum):
     DOUBT = "doubt"
     LOSS = "loss"
     PUT_BACK = "put_back"
+    LACKED = "lacked"
 
 
 @attrs.frozen

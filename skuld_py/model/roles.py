@@ -38,12 +38,12 @@ _WORKING = _OF_ALL | {"claim", "renew", "renew_many", "append", "complete", "com
 _PRODUCING = _OF_ALL | {"enqueue", "enqueue_many", "mint", "cancel", "submit_workflow", "kill_workflow",
                         "workflow", "workflows", "await_workflow"}
 _READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedules", "limits", "workers",
-                      "workflow", "workflows", "await_workflow", "follow_log"}
+                      "partition_history", "workflow", "workflows", "await_workflow", "follow_log"}
 _STEERING = frozenset({"retry", "retry_all", "cancel_all", "purge_all", "move_all", "release_all",
                        "pause", "resume", "purge", "put_schedule",
                        "remove_schedule", "set_limits", "remove_limits",
                        "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
-                       "force_epoch"})
+                       "quarantine", "reap", "force_epoch"})
 
 VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
     Role.NODE: frozenset({PEER}),
@@ -55,7 +55,7 @@ VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
 })
 """What each role may do. A worker reads logs, so as to go on where the claim before ended; an archiver, because
 what it is offered holds the ends of long ones only."""
-UNLIMITED = _STEERING | {"cancel", "collectable", "archived", "workers", "follow_log"}
+UNLIMITED = _STEERING | {"cancel", "collectable", "archived", "workers", "follow_log", "partition_history"}
 """Verbs that reach any queue, hence only for callers that are not limited to some."""
 CLIENTS = tuple(role for role in Role if role is not Role.NODE)
 """Roles that a caller who is no node may have."""

@@ -33,6 +33,7 @@ from skuld_py.model.events import (
     NodesChanged,
     ReadFailed,
     Received,
+    RevisionsRead,
     RulesChanged,
     SeatsChanged,
     Session,
@@ -61,6 +62,7 @@ from skuld_py.node.leadership.clocks import Timekeeper
 from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.leadership.inquiries import Inquiries
 from skuld_py.node.leadership.overseeing import Overseer
+from skuld_py.node.leadership.recalling import Recaller
 from skuld_py.node.leadership.requests import LeadershipRequests
 from skuld_py.node.leadership.watching import Watching
 from skuld_py.node.life.identity import note_joined
@@ -107,12 +109,12 @@ class Node:
         self._settled_ms = self._ends_ms = 0
         """When the last turn ended, by a clock that may fall back; and until when a node that is about to stop
         waits for requests that are under way."""
-        self.timekeeper = Timekeeper(operations)
-        self._exchanges = Exchanges(operations)
+        self.timekeeper, self._exchanges = Timekeeper(operations), Exchanges(operations)
         self._moves = Moves(operations, self._exchanges)
         self._steward = Steward(operations, self.timekeeper, self._exchanges, self._moves)
         self.timekeeper.on_verdict = self._note_rights
-        self._watching, self._overseer = Watching(operations), Overseer(operations, self._steward.suspects)
+        self._watching, self._recaller = Watching(operations), Recaller(operations)
+        self._overseer = Overseer(operations, self._steward.suspects)
         self._dependencies, self._lapses = Dependencies(operations), Lapses(operations)
         self._loans, self._ticks = Loans(operations), Ticks(operations, almanac)
         self.lender = Lender(operations, self._steward.led_since)
@@ -128,14 +130,14 @@ class Node:
             ClaimRequests(operations, admission, gates, self._parked), reads,
             SettingRequests(operations, self._ticks.check), LimitRequests(self.lender, self._loans),
             leadership, self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges), self._overseer,
-            RetentionRequests(operations, self._steward.slices), self._workers, self._workflows]
+            self._recaller, RetentionRequests(operations, self._steward.slices), self._workers, self._workflows]
         self._clients = ClientDoor(operations, asked_of(features))
         self._served = served_of(features)
         self._duties: tuple[Duty, ...] = (
             # First what decides whether this node may act at all, then what time alone brings.
             self.timekeeper, Inquiries(operations), self._watching, self._lapses, self._steward,
-            self._steward.losses, self._steward.gossiper, self._ticks, operations.timers, self._workers,
-            self._workflows, self._workflows.reaper,
+            self._steward.losses, self._steward.audits, self._steward.gatherings, self._steward.gossiper,
+            self._ticks, operations.timers, self._workers, self._workflows, self._workflows.reaper,
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.
@@ -234,6 +236,8 @@ class Node:
                 self.view.bulletin.change(event.partition)
             case DocumentSwapped():
                 self._on_swapped(now_ms, event)
+            case RevisionsRead():
+                self._recaller.on_read(event)
 
     def _on_swapped(self, now_ms: int, event: DocumentSwapped) -> None:
         self._outbox.carry_out(self._candidacy(event.partition).on_swapped(now_ms, event))

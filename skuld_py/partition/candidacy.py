@@ -39,6 +39,8 @@ MOVE_DOUBLINGS = 4
 """...and the pause doubles with each further failure, at most this often: each try costs grants."""
 
 
+KEPT_UP = ("horizon_ms", "learners", "quarantine", "promote", "barred", "force", "loss", "malformed")
+"""What a leader writes within its epoch; named in the history."""
 SPENT = "the epoch's tokens were spent"
 PUT_BACK = "it was gone, and is put back by its leader"
 GIVEN_UP = "an operator gave the other voters up"
@@ -175,7 +177,8 @@ class Candidacy:
         document, transfer = event.document, self._election.transfer
         if transfer is not None:
             is_of_leader = (document.epoch, document.leader) == (transfer.epoch, transfer.leader)
-            if is_of_leader and not is_frozen(document, now_ms):
+            is_barred = self._vnode.me.name in document.outlaws
+            if is_of_leader and not is_frozen(document, now_ms) and not is_barred:
                 return self._open(now_ms, document, event.version, transfer.cohort, f"{document.leader} yielded")
         else:
             action = evaluate(attrs.evolve(facts, epoch=0), document, now_ms)
@@ -286,7 +289,8 @@ class Candidacy:
 
     def _floor(self) -> Floor:
         claims = sum(counts[State.CLAIMED] for _, counts in self._vnode.replica.filing.tally.rows())
-        return Floor(claims=max(0, claims), end_ms=self._election.document.horizon_ms)
+        tree = self._vnode.replica.tree
+        return Floor(max(0, claims), tree.root if tree.is_built else 0, self._election.document.horizon_ms)
 
     def _rise(self, now_ms: int) -> None:
         election, vnode = self._election, self._vnode
@@ -364,7 +368,10 @@ class Candidacy:
                           is_forced=action.is_forced)
 
     def _write(self, document: Document) -> list[Effect]:
-        self._written = attrs.evolve(document, write_id=self._election.write_id(), cause="upkeep")
+        known = self._election.document
+        changed = [field for field in KEPT_UP if getattr(document, field) != getattr(known, field)]
+        self._written = attrs.evolve(document, write_id=self._election.write_id(),
+                                     cause=f"upkeep: {', '.join(changed)}")
         return [SwapDocument(self._vnode.partition, self._election.version, self._written)]
 
     def _on_written(self, event: DocumentSwapped) -> None:

@@ -41,6 +41,8 @@ _WORDS = {
     Kind.LOSS: "voters of {about} were given up; of the tasks that are known, {why} are lost with them, and"
                " 'skuld status' names them",
     Kind.PUT_BACK: "the document of {about} was gone from ZooKeeper while this node led it; it is put back",
+    Kind.LACKED: "as the new leader it lacked what voters of the leader before it hold, and has fetched it now:"
+                 " {about}",
 }
 _WARNINGS = frozenset({Kind.PUT_BACK, Kind.DOUBT, Kind.MAJORITY_LOST, Kind.LOSS})
 

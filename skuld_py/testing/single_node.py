@@ -32,6 +32,8 @@ from skuld_py.model.events import (
     NodesChanged,
     Outcome,
     ReadDocument,
+    ReadRevisions,
+    RevisionsRead,
     Session,
     SessionChanged,
     SwapDocument,
@@ -39,6 +41,7 @@ from skuld_py.model.events import (
 )
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.messages import Message
+from skuld_py.model.revision import revision_of
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
 
@@ -136,6 +139,8 @@ class SingleNode:
                 self._answers.append((client, message))
             case ReadDocument(partition):
                 self._events.append(DocumentRead(partition, version, document))
+            case ReadRevisions(partition):
+                self._events.append(RevisionsRead(partition, (revision_of(document, version, WRITER),)))
             case SwapDocument(partition, expected, wanted):
                 outcome = Outcome.WON if version == expected else Outcome.LOST
                 if outcome is Outcome.WON:

@@ -172,11 +172,15 @@ def _moves(described: m.Described) -> list[str]:
 def _held(described: m.Described) -> Iterator[str]:
     """What operators hold: mostly one has held many partitions at once."""
     words = {"frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
+             "quarantine": "told not to trust a node: {}. It leads nothing there and gets no new vote until 'skuld"
+                           " quarantine --off'",
              "solo": "solo: no other node gets a vote until 'skuld solo --off'",
              "unled": "led by nobody, and takes tasks that nobody is granted: {}",
              "force": "waiting for those who are said to remain to elect a leader: {}",
              "loss": "without voters that were lost: {}. What only they had acknowledged is gone, known or not;"
                      " 'skuld cluster force-epoch --noted' ends this line",
+             "floor": "led by a node that was not compared yet with enough voters of the leader before it, so what"
+                      " it lacks is not known: {}",
              "promotion": "waiting for what an operator wished: {}",
              "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
     found: dict[tuple[str, str], list[int]] = {}

@@ -31,12 +31,14 @@ SHOWN = 8
 """Partitions that are named one by one."""
 
 
-def _told(done: Overseen) -> d.Overseen:
+def told(done: Overseen) -> d.Overseen:
+    """What was done, as JSON has it."""
     return d.Overseen(changed=done.changed, refused=[
         d.RefusedPartition(partition=partition, reason=reason) for partition, reason in done.refused.items()])
 
 
-def _say(what: str) -> Any:
+def say_done(what: str) -> Any:
+    """Words for what was done, and where it could not be."""
     def say(done: Mapping[str, Any], given: Given) -> Said:
         lines = [f"{what}: {many(done['changed'], 'partition')} changed"]
         lines += [f"partition {row['partition']} stays as it is: {row['reason']}"
@@ -53,7 +55,7 @@ def _say(what: str) -> Any:
           Option("for_s", Seconds(0, YEARS_10_S), 0.0, flag="--for", shown="until it is lifted",
                  help="How long.", told="How many seconds; 0 until it is lifted."))),
       d.Overseen, "Hold leader and voters of partitions where they are. Claims and tasks go on.", command="freeze",
-      says=_say("frozen"))
+      says=say_done("frozen"))
 async def freeze(client: AsyncClient, partition: int | None, reason: str, for_s: float) -> d.Overseen:
     """Hold leader, voters and learners of partitions where they are, for a change of yours.
 
@@ -66,12 +68,12 @@ async def freeze(client: AsyncClient, partition: int | None, reason: str, for_s:
       skuld freeze --reason "new switch in rack 2" --for 1h
       skuld freeze --partition 3
     """
-    return _told(await client.freeze(partition, reason=reason, for_s=for_s))
+    return told(await client.freeze(partition, reason=reason, for_s=for_s))
 
 
 @verb("POST /v1/partitions/unfreeze", Scope.ADMIN,
       Request("Unfreeze", "What to let go.", (PARTITION, REASON)), d.Overseen,
-      "Let go of partitions that are frozen.", command="unfreeze", says=_say("unfrozen"))
+      "Let go of partitions that are frozen.", command="unfreeze", says=say_done("unfrozen"))
 async def unfreeze(client: AsyncClient, partition: int | None, reason: str) -> d.Overseen:
     """Let go of partitions that 'skuld freeze' holds.
 
@@ -80,13 +82,13 @@ async def unfreeze(client: AsyncClient, partition: int | None, reason: str) -> d
       skuld unfreeze
       skuld unfreeze --partition 3
     """
-    return _told(await client.unfreeze(partition, reason=reason))
+    return told(await client.unfreeze(partition, reason=reason))
 
 
 @verb("POST /v1/partitions/promote", Scope.ADMIN,
       Request("Promote", "Who shall lead.", (NODE, PARTITION, EPOCH, WITHIN, REASON)), d.Overseen,
       "Have a node lead a partition, or all in which it votes.", command="promote",
-      says=_say("promotion asked for"))
+      says=say_done("promotion asked for"))
 async def promote(client: AsyncClient, node: str, partition: int | None, epoch: int, within_s: float,
                   reason: str) -> d.Overseen:
     """Have NODE (HOST:PORT) lead a partition, or all in which it has a vote.
@@ -99,13 +101,13 @@ async def promote(client: AsyncClient, node: str, partition: int | None, epoch: 
       skuld promote 10.0.0.7:13000 --partition 3
       skuld promote 10.0.0.7:13000 --reason "10.0.0.8 gets a new disk"
     """
-    return _told(await client.promote(node, partition, epoch=epoch, within_s=within_s, reason=reason))
+    return told(await client.promote(node, partition, epoch=epoch, within_s=within_s, reason=reason))
 
 
 @verb("POST /v1/partitions/reorder", Scope.ADMIN,
       Request("Reorder", "Who shall be the first to succeed.", (NODE, PARTITION, EPOCH, WITHIN, REASON)),
       d.Overseen, "Have a node be the first to succeed the leader.", command="reorder",
-      says=_say("reordering asked for"))
+      says=say_done("reordering asked for"))
 async def reorder(client: AsyncClient, node: str, partition: int | None, epoch: int, within_s: float,
                   reason: str) -> d.Overseen:
     """Have NODE (HOST:PORT) be the first to succeed the leader of a partition, should that die.
@@ -114,13 +116,13 @@ async def reorder(client: AsyncClient, node: str, partition: int | None, epoch: 
     Example:
       skuld reorder 10.0.0.7:13000 --partition 3
     """
-    return _told(await client.reorder(node, partition, epoch=epoch, within_s=within_s, reason=reason))
+    return told(await client.reorder(node, partition, epoch=epoch, within_s=within_s, reason=reason))
 
 
 @verb("POST /v1/partitions/rebalance", Scope.ADMIN,
       Request("Rebalance", "Which partitions to bring back into balance.", (PARTITION, WITHIN, REASON)),
       d.Overseen, "Have the first of its owners lead each partition again.", command="rebalance",
-      says=_say("balance asked for"))
+      says=say_done("balance asked for"))
 async def rebalance(client: AsyncClient, partition: int | None, within_s: float, reason: str) -> d.Overseen:
     """Have the first of its owners lead each partition again, as placement spreads them.
 
@@ -130,14 +132,14 @@ async def rebalance(client: AsyncClient, partition: int | None, within_s: float,
     Example:
       skuld rebalance
     """
-    return _told(await client.rebalance(partition, within_s=within_s, reason=reason))
+    return told(await client.rebalance(partition, within_s=within_s, reason=reason))
 
 
 @verb("POST /v1/partitions/solo", Scope.ADMIN,
       Request("Solo", "Which partitions keep their voters, or do not any more.", (
           PARTITION, Option("off", Plain.FLAG, False, help="Let them grow again.", told="Let them grow again."),
           REASON)), d.Overseen,
-      "Let partitions keep the voters that they have, whoever comes.", command="solo", says=_say("done"))
+      "Let partitions keep the voters that they have, whoever comes.", command="solo", says=say_done("done"))
 async def solo(client: AsyncClient, partition: int | None, off: bool, reason: str) -> d.Overseen:
     """Let partitions keep the voters that they have, however many nodes come; --off lets them grow.
 
@@ -148,7 +150,7 @@ async def solo(client: AsyncClient, partition: int | None, off: bool, reason: st
       skuld solo
       skuld solo --off
     """
-    return _told(await client.solo(partition, off=off, reason=reason))
+    return told(await client.solo(partition, off=off, reason=reason))
 
 
 @verb("POST /v1/partitions/force_epoch", Scope.ADMIN,
@@ -158,7 +160,7 @@ async def solo(client: AsyncClient, partition: int | None, off: bool, reason: st
       "Go on without voters that are lost for good, where no majority is left. What only they had is gone.")
 async def force_epoch(client: AsyncClient, partition: int | None, noted: bool, reason: str) -> d.Overseen:
     """Of the command line it is 'skuld cluster force-epoch'."""
-    return _told(await client.force_epoch(partition, noted=noted, reason=reason))
+    return told(await client.force_epoch(partition, noted=noted, reason=reason))
 
 
 VERBS = (freeze, unfreeze, promote, reorder, rebalance, solo, force_epoch)

@@ -17,6 +17,9 @@ from skuld_py.cluster.log.play import Outcome, play
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.config import Parameters
 from skuld_py.runtime.zookeeper.log_following import Verdict
+from skuld_py.verbs.words import moment
+
+AT_MS = 1_700_000_000_000
 
 
 class Log:
@@ -29,7 +32,9 @@ class Log:
         self.pulses = ("h:1~a", "h:3~c")
 
     def follow(self, hosts: str, cluster: str, start: int | None = None, timeout_s: float = 10.0, *,
-               is_endless: bool = True) -> Iterator[tuple[int, bytes]]:
+               is_endless: bool = True, times_ms: dict[int, int] | None = None) -> Iterator[tuple[int, bytes]]:
+        if times_ms is not None:
+            times_ms.update((position, AT_MS + position) for position in range(len(self.raws)))
         yield from ((position, raw) for position, raw in enumerate(self.raws)
                     if position >= max(self.first, start or 0))
         if is_endless:
@@ -65,8 +70,10 @@ def table(*arguments: str) -> list[list[str]]:
     answer = skuld("log", *arguments)
     assert answer.exit_code == 0, answer.output
     head, *lines = answer.output.splitlines()
-    assert head.split() == ["POSITION", "WRITER", "COMMAND", "OUTCOME", "WHAT"]
-    return [line.split(maxsplit=3) for line in lines]
+    assert head.split() == ["POSITION", "TIME", "WRITER", "COMMAND", "OUTCOME", "WHAT"]
+    rows = [line.split(maxsplit=5) for line in lines]
+    assert all(f"{row[1]} {row[2]}" == moment(AT_MS + int(row[0]))[:19] for row in rows)
+    return [[row[0], *row[3:]] for row in rows]
 
 
 def documents(*arguments: str) -> list[dict[str, Any]]:
@@ -102,8 +109,9 @@ def test_the_newest_few_or_the_first_few_from_a_position(log: Log) -> None:
 def test_json_has_all_of_it(log: Log) -> None:
     refused, odd = documents("--from", "5", "-n", "2")
 
-    assert refused == {"position": 5, "writer": "operator~1", "seq": 0, "command": "forget-node",
-                       "with": {"node": "h:2"}, "outcome": "refused", "reason": "node h:2 lives; stop it first",
+    assert refused == {"position": 5, "at_ms": AT_MS + 5, "writer": "operator~1", "seq": 0,
+                       "command": "forget-node", "with": {"node": "h:2"}, "outcome": "refused",
+                       "reason": "node h:2 lives; stop it first",
                        "changed": {}, "reactions": []}
     assert (odd["writer"], odd["seq"], odd["command"], odd["outcome"]) == (None, None, None, "failed")
     assert documents("--from", "1", "-n", "1")[0]["reactions"] == ["h:1~a: notify-join"]

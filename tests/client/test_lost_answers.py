@@ -25,7 +25,7 @@ QUEUE = "q"
 READING = {"archive_root", "archived", "collectable", "count", "depths", "ends", "enter_archive", "get",
            "get_many", "greeting", "limits", "list", "log", "new_ids", "offered", "paused", "report", "result",
            "results", "results_of", "schedules", "status", "take_seats", "workers", "workflow", "workflows",
-           "await_workflow", "follow_log"}
+           "await_workflow", "follow_log", "partition_history"}
 """Verbs that change nothing said again; ``archived`` says how much it did, and never that it was refused for what
 it did; and a report said twice is one."""
 OF_WORKFLOWS = {"submit_workflow", "kill_workflow", "exhaust_input", "seal_output"}
@@ -133,6 +133,8 @@ ROWS = (
     Row("reorder", m.Steer, lambda world: refused(world.me.reorder, world.me.status().node, 0)),
     Row("rebalance", m.Steer, lambda world: world.me.rebalance(0)),
     Row("solo", m.Steer, lambda world: world.me.solo(0)),
+    Row("quarantine", m.Steer, lambda world: refused(world.me.quarantine, world.me.status().node, 0)),
+    Row("reap", m.Steer, lambda world: refused(world.me.reap, world.me.status().node, 0)),
     Row("force_epoch", m.Steer, lambda world: refused(world.me.force_epoch, 0)),
 )
 
@@ -147,7 +149,7 @@ def insist(held: Sequence[bool | None]) -> None:
 
 def refused(use: Callable[..., object], *arguments: object) -> None:
     """What a cluster of one node has no use for."""
-    with pytest.raises(Refused, match=r"leads it|has a majority"):
+    with pytest.raises(Refused, match=r"leads it|could lead it|is alive|has a majority"):
         use(*arguments)
 
 

@@ -829,6 +829,34 @@ def a_cluster_has_one_archive_wherever_its_directory_is_mounted(client: Any, que
         client.enter_archive("/srv/a", "name")
 
 
+@of("partition_history")
+def how_partitions_came_about_is_told(client: Any, queue: str) -> None:
+    client.freeze(0, reason=f"for {queue}")
+    client.unfreeze(0)
+    newest = client.partition_history(0, most=2)
+
+    assert newest[0].partition == 0 and newest[0].cause.startswith(f"unfreeze by {client.holder}")
+    assert newest[0].leader == client.status().partitions[0].leader
+    assert {each.partition for each in client.partition_history()} == {
+        row.partition for row in client.status().partitions}
+    with pytest.raises(Refused, match="partitions, 0 to"):
+        client.partition_history(4_000)
+
+
+@of("quarantine", "reap")
+def nodes_are_in_quarantine_and_the_living_are_not_reaped(client: Any, queue: str) -> None:
+    status = client.status()
+    leader, others = status.partitions[0].leader, [node.name for node in status.nodes[1:]]
+    with pytest.raises(Refused, match="is alive"):
+        client.reap(leader, 0)
+    if not others:
+        with pytest.raises(Refused, match=f"nobody but {leader} could lead it"):
+            client.quarantine(leader, 0)
+    with pytest.raises(Refused, match="no node nowhere:1 is known here"):
+        client.quarantine("nowhere:1", 0)
+    assert client.quarantine("nowhere:1", off=True).changed == 0
+
+
 @of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder", "force_epoch")
 def partitions_are_held_and_let_go(client: Any, queue: str) -> None:
     leader = client.status().partitions[0].leader

@@ -49,9 +49,9 @@ LATE = {
                      "Probed", "Compared", "Fetched", "Stirred"), READ),
     **dict.fromkeys(("Greeted", "Failed", "Acked", "Claimed", "Renewed", "Described", "Awaited", "Revived",
                      "SettingPut", "Reported"), ANSWER),
-    **dict.fromkeys(("Decreed", "Surveyed", "Followed", "Steered"), ANSWER),
+    **dict.fromkeys(("Decreed", "Surveyed", "Followed", "Steered", "Recalled"), ANSWER),
     **dict.fromkeys(("Greet", "Enqueue", "Claim", "Describe", "Await", "ReadLog", "Report", "Submit", "Kill",
-                     "Advance", "Survey", "Follow", "Steer"), CLIENT),
+                     "Advance", "Survey", "Follow", "Steer", "Recall"), CLIENT),
 }
 
 

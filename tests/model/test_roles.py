@@ -39,7 +39,7 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
         "retry", "retry_all", "cancel_all", "purge_all", "move_all", "release_all",
         "pause", "resume", "purge", "put_schedule", "remove_schedule",
         "set_limits", "remove_limits", "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
-        "force_epoch"}
+        "quarantine", "reap", "force_epoch"}
     assert roles_for("cancel") == roles_for("enqueue")
     assert roles_for("enqueue") == (Role.PRODUCER, Role.ADMIN) and roles_for("claim") == (Role.WORKER, Role.ADMIN)
     assert [roles_for(verb) for verb in sorted(OF_ARCHIVERS)] == [(Role.ARCHIVER,)] * 2
@@ -47,7 +47,7 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
 
 
 def test_what_reaches_any_queue_is_for_callers_of_all_queues() -> None:
-    assert OF_ARCHIVERS | {"cancel", "workers", "follow_log"} | (
+    assert OF_ARCHIVERS | {"cancel", "workers", "follow_log", "partition_history"} | (
         VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]) == UNLIMITED
 
 

@@ -82,7 +82,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(ONE + "[what is malformed is taken out]", "slips-for-ever",
              "a leader takes out of its document what is no wish", "evaluator._upkeep", " malformed={},", ""),
     _seen_by(ONE + "[what is no wish is dropped]", "any-wish-is-a-wish", "an unknown kind of wish is dropped",
-             "evaluator.why_invalid", "    if wish.kind not in (LEAD, REORDER):\n", "    if False:\n"),
+             "evaluator.why_invalid", "    if wish.kind not in (LEAD, REORDER, REAP):\n", "    if False:\n"),
     _seen_by(ONE + "[a wish for a node that is about to stop is dropped]", "promote-the-leaving",
              "nobody is promoted who is not able", "evaluator.why_invalid",
              "if wish.target not in able(facts):", "if wish.target not in facts.live:"),

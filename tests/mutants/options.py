@@ -76,7 +76,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("no-latest-time", "a time in another unit is taken", "_check_prelude",
            "    if max(not_before_ms, expires_ms) > now_ms + AHEAD_MS_MAX:\n", "    if False:\n", "A2",
            REFUSED, seeds=0),
-    mutant("one-batch-for-all", "tasks with and without times share a header", "batches_of",
+    mutant("one-batch-for-all", "tasks with and without times share a header", "options.batches_of",
            "    if heads.count(heads[0]) == len(heads):\n", "    if True:\n", "D3", SENT, seeds=0),
     mutant("header-order-told", "the order in which headers are given makes other content", "options._pairs",
            "    pairs = tuple(sorted(headers.items()))\n", "    pairs = tuple(headers.items())\n", "D3", SENT,

@@ -31,7 +31,9 @@ from skuld_py.model.events import (
     Outcome,
     ReadDocument,
     ReadFailed,
+    ReadRevisions,
     Received,
+    RevisionsRead,
     Send,
     Session,
     SessionChanged,
@@ -39,6 +41,7 @@ from skuld_py.model.events import (
     Ticked,
 )
 from skuld_py.model.memory_store import MemoryStore
+from skuld_py.model.revision import Revision, revision_of
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
 
@@ -60,6 +63,7 @@ class Machines:
         self.stores = {name: MemoryStore() for name in self.names}
         self.nodes = {member.name: self._make(member) for member in self.members}
         self.documents: dict[int, tuple[int, Document]] = {}
+        self.revisions: dict[int, list[Revision]] = {}
         self.answers: list[tuple[bytes, m.Message]] = []
         self.flying: deque[tuple[str, Event]] = deque()
         self.now_ms = 1_000_000
@@ -125,20 +129,24 @@ class Machines:
             case ReadDocument():
                 version, document = self.documents.get(effect.partition, (-1, NOBODY))
                 self.flying.append((name, DocumentRead(effect.partition, version, document)))
+            case ReadRevisions():
+                told = None if self.is_in_doubt else tuple(self.revisions[effect.partition][: effect.most])
+                self.flying.append((name, RevisionsRead(effect.partition, told)))
             case SwapDocument():
                 version, _ = self.documents.get(effect.partition, (-1, NOBODY))
                 outcome = Outcome.WON if version == effect.version else Outcome.LOST
                 if outcome is Outcome.WON:
-                    self.write(effect.partition, effect.document)
+                    self.write(effect.partition, effect.document, name)
                     version += 1
                 outcome = Outcome.UNCERTAIN if self.is_in_doubt else outcome
                 self.flying.append((name, DocumentSwapped(effect.partition, effect.document.write_id, outcome,
                                                           version)))
 
-    def write(self, partition: int, document: Document) -> None:
+    def write(self, partition: int, document: Document, writer: str = "operator") -> None:
         """Put a document, as an operator or a node does; all watches tell."""
         version, _ = self.documents.get(partition, (-1, NOBODY))
         self.documents[partition] = (version + 1, document)
+        self.revisions.setdefault(partition, []).insert(0, revision_of(document, version + 1, writer))
         self.flying.extend((name, DocumentChanged(partition)) for name in self.names)
 
     def deliver(self, count: int) -> None:

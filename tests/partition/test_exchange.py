@@ -163,6 +163,17 @@ def test_one_task_more_in_ten_thousand_costs_its_leaf_and_not_the_partition() ->
     assert size_of(line.sent) < 5_000
 
 
+def test_what_was_lacking_is_counted_and_named() -> None:
+    here, there = replica(), replica()
+    mint = ids.IdMint(1)
+    lacking, only_here = mint.mint(1, 3, 0), mint.mint(2, 2, 0)
+    there.store_tasks(1, HEADER, lacking, [b"x"] * 3)
+    here.store_tasks(1, HEADER, only_here, [b"x"] * 2)
+    progress = Line(here, there).run().progress
+
+    assert (progress.gained, [*progress.named], progress.given_rows) == (3, sorted(lacking), 2)
+
+
 def test_what_arrives_between_the_looks_is_not_sent() -> None:
     here, there = replica(), replica()
     task_ids = ids.IdMint(1).mint(1, 100, 0)

@@ -25,7 +25,7 @@ TABLE = {
                m.Report, m.Advance, m.Survey),
     "producer": (m.Greet, m.Describe, m.Enqueue, m.Cancel, m.Get, m.Await, m.Submit, m.Kill, m.Survey),
     "reader": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Count, m.GetSettings,
-               m.Muster, m.Survey, m.Follow),
+               m.Muster, m.Survey, m.Follow, m.Recall),
     "archiver": (m.Greet, m.Describe, m.Get, m.Await, m.ReadLog, m.List, m.Offer, m.Discard),
     "admin": tuple(of for of in REQUESTS if of not in (m.Offer, m.Discard)),
     NODE_ROLE: (),

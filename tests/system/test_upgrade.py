@@ -56,7 +56,7 @@ PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
          f"@attrs.frozen\nclass Nod(Message):\n    is_promise = False\n    since = {NEXT}\n"
          "    depth: int = fields.number()\n\n\n@attrs.frozen\nclass ToldTime"),),
     "model/messages/__init__.py": (
-        ('"Steered", "Evict",\n)', '"Steered", "Evict", "Nod",\n)'),
+        ('"Recall", "Recalled",\n)', '"Recall", "Recalled", "Nod",\n)'),
         ('("AskTime", "ToldTime")', '("AskTime", "Nod", "ToldTime")')),
     "node/knowledge/view.py": (
         ("        self.release = release\n", "        self.release = release\n        self.nods = 0\n"),),

@@ -32,7 +32,7 @@ SAME = {m.Greeted: ("cluster", "partitions", "payload_bytes_max"), m.Failed: ("c
         m.Claimed: (), m.Renewed: ("unknown", "cancelled"), m.Revived: ("outcomes",), m.Described: ("session",),
         m.GotSettings: ("rows", "upto"), m.SettingPut: ("missing",), m.Awaited: (), m.Logged: (), m.Reported: (),
         m.Mustered: ("last", "missing"), m.Decreed: ("outcome", "reason"), m.Surveyed: ("last",), m.Followed: (),
-        m.Steered: ()}
+        m.Steered: (), m.Recalled: ()}
 """Fields that a cluster of one answers as the text has them."""
 OF_CLAIMS = (m.Renew, m.Append, m.Complete, m.Conclude)
 

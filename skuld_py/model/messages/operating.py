@@ -14,13 +14,17 @@ from skuld_py.model.messages.message import ROLE_CLIENT, Message
 
 STEERED_MAX = 64
 """Partitions that one request is about."""
+REVISIONS_MAX = 512
+"""Revisions of one answer."""
+CAUSE_CHARS = 1_000
 REASON_CHARS, BY_CHARS, KIND_CHARS = 250, 200, 16
 
 
 @attrs.frozen
 class Steer(Message):
     """Do that to ``count`` partitions from ``first`` on (0: as many as a request may be about). ``kind``: freeze,
-    unfreeze, solo, normal; lead, reorder, both of the node ``target``; rebalance; force, noted. ``for_ms``: how
+    unfreeze, solo, normal; lead, reorder, quarantine, unquarantine, reap, all of the node
+    ``target``; rebalance; force, noted. ``for_ms``: how
     long it holds, 0 for as long as it may; ``epoch``: only while this one is the newest, 0 for any."""
 
     roles = ROLE_CLIENT
@@ -54,3 +58,41 @@ class Steered(Message):
     changed: int = fields.number()
     next: int = fields.number()
     refused: tuple[RefusalRow, ...] = fields.rows(RefusalRow, STEERED_MAX)
+
+
+@attrs.frozen
+class Recall(Message):
+    """Tell the newest revisions of the documents of ``count`` partitions from ``first`` on (0: as many as an
+    answer has room for), at most ``most`` of each (0: as many as are kept)."""
+
+    roles = ROLE_CLIENT
+    since = 3
+    request: int = fields.number()
+    first: int = fields.number(0, PARTITIONS_MAX)
+    count: int = fields.number(0, STEERED_MAX)
+    most: int = fields.number(0, REVISIONS_MAX)
+
+
+@attrs.frozen
+class RevisionRow:
+    """Who wrote a partition's document, why, and what it said then of leader and voters."""
+
+    partition: int = fields.partition()
+    version: int = fields.number()
+    epoch: int = fields.epoch(0)
+    leader: str = fields.wide_name(is_optional=True)
+    voters: tuple[str, ...] = fields.names()
+    writer: str = fields.text(BY_CHARS)
+    cause: str = fields.text(CAUSE_CHARS)
+    write_id: str = fields.text(BY_CHARS)
+    at_ms: int = fields.moment()
+
+
+@attrs.frozen
+class Recalled(Message):
+    """The revisions, of each partition the newest first; ``next``: where to go on, 0 behind the last partition."""
+
+    since = 3
+    request: int = fields.number()
+    next: int = fields.number()
+    rows: tuple[RevisionRow, ...] = fields.rows(RevisionRow, REVISIONS_MAX)

@@ -22,6 +22,7 @@ from skuld_py.node.knowledge.notary import Notary
 from skuld_py.node.knowledge.seating import Seating
 from skuld_py.node.knowledge.settings import Settings
 from skuld_py.partition.candidacy import Candidacy
+from skuld_py.partition.copies.exchange import Progress
 from skuld_py.partition.data.bulletin import Bulletin
 from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.partition.vnode import Vnode
@@ -66,6 +67,8 @@ class View:
         self.debts = Debts()
         self.attendance = Attendance()
         self.seating = Seating()
+        self.audited: dict[int, Progress] = {}
+        """Partitions led here that are held against the leader before, and what was found lacking in them."""
 
     def candidacy(self, vnode: Vnode) -> Candidacy:
         """How a vnode comes to lead."""

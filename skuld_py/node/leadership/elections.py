@@ -25,7 +25,9 @@ from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.model.remarks import Kind
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.copies.moves import Moves
+from skuld_py.node.leadership.audits import Audits
 from skuld_py.node.leadership.clocks import Timekeeper, Verdict
+from skuld_py.node.leadership.gatherings import Gatherings
 from skuld_py.node.leadership.gossip import Gossiper
 from skuld_py.node.leadership.losses import Losses
 from skuld_py.node.operations.agenda import Agenda
@@ -51,7 +53,8 @@ class Steward(Duty):
         self._exchanges = exchanges
         self._moves, moves.suspects = moves, self.suspects
         self.slices = Slices(operations, exchanges)
-        self.losses = Losses(operations, exchanges)
+        self.losses, self.audits = Losses(operations, exchanges), Audits(operations, exchanges)
+        self.gatherings = Gatherings(operations, exchanges)
         self.gossiper = Gossiper(operations, moves, self.slices.awaited, self.slices.unarchived_since_ms)
         self._heard_ms, self._since_ms = dict[str, int](), dict[str, int]()
         self._round_ms = 0
@@ -218,7 +221,8 @@ class Steward(Duty):
         me, timing = self._view.me.name, self._view.timing
         if not vnode.standing.epoch:
             return max(since_ms + voters.index(me) * timing.first_heir_delay_ms, vnode.election.next_attempt_ms)
-        live = [name for name in by_wish(vnode.known, voters) if name in self._view.live]
+        live = [name for name in by_wish(vnode.known, voters)
+                if name in self._view.live and name not in vnode.known.outlaws]
         rank = live.index(me) if me in live else len(live)
         return max(since_ms + rank * timing.heir_delay_ms,
                    vnode.election.next_attempt_ms + 2 * rank * timing.retry_ms)
@@ -320,7 +324,8 @@ class Steward(Duty):
             leavers=[row.node for row in moves if row.role == Role.LEAVER.value], is_leaving=view.is_leaving,
             steady=self._steady(now_ms, vnode), strays=self._strays(now_ms, vnode, moves),
             horizon_ms=view.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent,
-            missing=self.losses.of(vnode.partition))
+            missing=self.losses.of(vnode.partition),
+            is_gathered=self.gatherings.is_through(vnode.partition, vnode.election.document.promote))
 
     def suspects(self, partition: int) -> dict[str, str]:
         """The other nodes whose memory of a partition is in doubt, and why; and this one, if it is in doubt."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 from skuld_py.config import PARTITIONS_MAX
@@ -16,18 +16,26 @@ UNLED_MS = 10_000
 """Elections are over by then, where one is possible."""
 
 
-def held(view: View, now_ms: int) -> tuple[m.HeldRow, ...]:
-    """A row for each thing of each partition."""
+def held(view: View, now_ms: int, unaudited: Callable[[int, int], str]) -> tuple[m.HeldRow, ...]:
+    """A row for each thing of each partition. ``unaudited``: whom a leader could not be compared with."""
     rows = (m.HeldRow(vnode.partition, what, words[:500], until_ms) for vnode in view.vnodes if vnode.takes_writes
             for what, words, until_ms in chain(
-                _of(vnode.election.document if vnode.is_leading else vnode.known, now_ms), _unled(vnode, now_ms)))
+                _of(vnode.election.document if vnode.is_leading else vnode.known, now_ms), _unled(vnode, now_ms),
+                _audited(unaudited(vnode.partition, now_ms))))
     return tuple(rows)[:PARTITIONS_MAX]
+
+
+def _audited(words: str) -> Iterator[tuple[str, str, int]]:
+    if words:
+        yield "floor", words, 0
 
 
 def _of(document: Document, now_ms: int) -> Iterator[tuple[str, str, int]]:
     freeze, wish = document.freeze, document.promote
     if freeze is not None and is_frozen(document, now_ms):
         yield "frozen", f"by {freeze.by}" + (f" ({freeze.reason})" if freeze.reason else ""), freeze.until_ms
+    for bar in document.barred:
+        yield "quarantine", f"{bar.node}, by {bar.by}" + (f" ({bar.reason})" if bar.reason else ""), 0
     if document.mode == SOLO:
         yield "solo", "", 0
     if wish is not None:

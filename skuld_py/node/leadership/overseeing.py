@@ -21,7 +21,7 @@ from skuld_py.model.messages.operating import STEERED_MAX
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.requests import Asked, Served
-from skuld_py.partition.leadership.wishes import KINDS, Impossible, Request, steered
+from skuld_py.partition.leadership.wishes import KINDS, OF_NODES, Impossible, Request, steered
 
 OPEN_MAX = 16
 Suspects = Callable[[int], Mapping[str, str]]
@@ -148,8 +148,8 @@ class Overseer:
         count = self._view.parameters.partitions
         if message.kind not in KINDS:
             raise Refused("malformed", f"kind: {message.kind!r} is none of {', '.join(KINDS)}")
-        if (message.kind in (LEAD, REORDER)) != bool(message.target):
-            raise Refused("malformed", "target: name a node for a promotion or a reordering, and for nothing else")
+        if (message.kind in OF_NODES) != bool(message.target):
+            raise Refused("malformed", f"target: name a node for {', '.join(OF_NODES)}, and for nothing else")
         if message.first >= count:
             raise Refused("unknown_partition", f"partition: this cluster has {count} partitions, 0 to {count - 1}")
         if not self._view.is_connected:

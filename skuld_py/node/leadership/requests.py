@@ -62,7 +62,8 @@ class LeadershipRequests:
         gossiper = self._steward.gossiper
         return described(self._view, request, self._timekeeper.agreement,
                          (*self._moves.rows(), *gossiper.moves()), gossiper.collections(), gossiper.programs,
-                         self._steward.silent, gossiper.workers, held(self._view, now_ms))
+                         self._steward.silent, gossiper.workers,
+                         held(self._view, now_ms, self._steward.audits.lacking))
 
     def _request_vote(self, now_ms: int, peer: str, message: m.RequestVote) -> m.Vote | None:
         vnode = self._ownership.vnode(message.partition)

@@ -135,6 +135,8 @@ class Keeper:
         vnode = self._ownership.vnode(message.partition)
         if vnode.takes_writes:
             merge_rows(vnode.replica, now_ms, self._view.parameters.partitions, message.tasks)
+            if gains := self._view.audited.get(message.partition):
+                gains.gain([row.id for row in message.tasks])
 
 
 def _checkpoint_of(message: m.Append) -> Checkpoint | None:

@@ -58,6 +58,8 @@ from skuld_py.partition.data.rows import covers, in_messages, merge_rows, row_of
 from skuld_py.partition.data.units import Unit, check_units, read_page, read_units
 
 LEAF_LEVEL = 2
+NAMED = 4
+"""Tasks of which something was lacking that are named one by one."""
 
 
 class Phase(Enum):
@@ -95,7 +97,8 @@ LIFE: Mapping[Phase, Mapping[Event, Phase]] = {
 class Progress:
     """What an exchange has moved so far: pages compared; rows and bytes of rows fetched and given.
 
-    ``conflicts``: bodies and log entries that exist on both sides with different content.
+    ``conflicts``: bodies and log entries that exist on both sides with different content. ``gained``: units of
+    which something was lacking here, and ``named`` the first of their tasks.
     """
 
     pages: int = 0
@@ -104,6 +107,14 @@ class Progress:
     given_rows: int = 0
     given_bytes: int = 0
     conflicts: int = 0
+    gained: int = 0
+    named: dict[bytes, None] = attrs.field(factory=dict)
+
+    def gain(self, units: Sequence[bytes]) -> None:
+        """Something of these units was lacking."""
+        self.gained += len(units)
+        if len(self.named) < NAMED:
+            self.named.update((unit[:ID_BYTES], None) for unit in units[:NAMED])
 
 
 @attrs.frozen
@@ -304,6 +315,8 @@ class Exchange:
             self.progress.fetched_rows += len(answer.tasks)
             self.progress.fetched_bytes += sum(map(size_of, answer.tasks))
         mine = list(read_units(self.replica.store, self.replica.prefix, differing))
+        was = {unit.key: unit.digest for unit in self._asked}
+        self.progress.gain([unit.key for unit in mine if unit.digest not in (was[unit.key], 0)])
         known = _covered(mine, digests, answer.tasks) if self.is_leaving else set()
         rows = [row_of(unit) for unit in mine if unit.digest != digests[unit.key] and unit.key not in known]
         self.progress.given_rows += len(rows)

@@ -114,6 +114,8 @@ class Election:
     """The cohort that it leads, or stands for."""
     document: Document = NOBODY
     version: int = -1
+    before: Document = NOBODY
+    """The document whose place the one of this leadership took."""
     cause: str = ""
     transfer: Transfer | None = None
     is_forced: bool = False
@@ -347,7 +349,7 @@ class Election:
         self._enter(Phase.SWAPPING)
         self.expires_ms = now_ms + self.timing.request_ms
         self._write_id = self.write_id()
-        old = self.document
+        old = self.before = self.document
         known = {seat.node: seat.incarnation for seat in old.seats}
         known.update((name, member.incarnation) for name, member in live.items())
         is_changed = sorted(self.cohort) != sorted(old.cohort)

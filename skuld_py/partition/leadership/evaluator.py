@@ -34,7 +34,18 @@ from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
-from skuld_py.model.document import LEAD, REBALANCE, REORDER, SOLO, Document, Loss, Member, Promotion, Quarantine
+from skuld_py.model.document import (
+    LEAD,
+    REAP,
+    REBALANCE,
+    REORDER,
+    SOLO,
+    Document,
+    Loss,
+    Member,
+    Promotion,
+    Quarantine,
+)
 from skuld_py.partition.leadership import quorum
 
 Names = tuple[str, ...]
@@ -48,7 +59,8 @@ class Facts:
     with the reason; ``steady`` those that have been there for a while; ``strays`` those that count on a cohort
     of which nothing came. ``fresh`` are nodes that have not been up for long enough to have a seat, ``leavers``
     those that are about to stop; ``is_leaving``: so is this one. ``horizon_ms`` is what the leases asked for need.
-    ``is_spent``: the epoch led has no tokens left. ``missing``: how many tasks are known and lost, and the first
+    ``is_spent``: the epoch led has no tokens left. ``is_gathered``: since the operator's wish this leader was
+    compared with all voters that are there. ``missing``: how many tasks are known and lost, and the first
     of them, where that was counted."""
 
     me: Member
@@ -68,6 +80,7 @@ class Facts:
     horizon_ms: int = 0
     is_spent: bool = False
     missing: tuple[int, Names] | None = None
+    is_gathered: bool = False
 
 
 @attrs.frozen
@@ -155,6 +168,8 @@ def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest("frozen: nobody but the recorded leader may stand")
     if not is_frozen(document, now_ms) and (remaining := those_who_remain(facts, document)):
         return Stand(remaining, is_forced=True)
+    if facts.me.name in document.outlaws:
+        return Rest("an operator has put this node into quarantine")
     if not quorum.has_majority(document.cohort, facts.live):
         return Rest(NO_MAJORITY)
     return Stand(document.cohort)
@@ -198,6 +213,10 @@ def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest("held by an operator")
     if facts.is_leaving:
         return _hand_over(facts, document)
+    if facts.me.name in document.outlaws:
+        given = _hand_over(facts, document)
+        if isinstance(given, Yield):
+            return given
     if document.promote is not None:
         return _obey(facts, document, document.promote)
     return _move(facts, document)
@@ -208,6 +227,8 @@ def _obey(facts: Facts, document: Document, wish: Promotion) -> Action:
     me, others = facts.me.name, [name for name in document.cohort if name != wish.target]
     if not quorum.has_majority(document.cohort, facts.live):
         return Rest(NO_MAJORITY)
+    if wish.kind == REAP:
+        return Stand(tuple(others)) if facts.is_gathered else Rest("those who stay are compared first")
     if wish.kind == LEAD:
         return Yield((wish.target,), (wish.target, *others))
     if wish.kind == REORDER:
@@ -246,10 +267,14 @@ def why_invalid(facts: Facts, document: Document, wish: Promotion, now_ms: int) 
         return "its time is over"
     if wish.kind == REBALANCE:
         return why_balanced(facts, document)
-    if wish.kind not in (LEAD, REORDER):
+    if wish.kind not in (LEAD, REORDER, REAP):
         return f"{wish.kind!r} is no wish"
     if wish.target not in document.cohort:
         return f"{wish.target} has no vote"
+    if wish.kind == REAP:
+        return f"{wish.target} is alive" if wish.target in facts.live else ""
+    if wish.target in document.outlaws:
+        return f"{wish.target} is in quarantine"
     if wish.target == facts.me.name:
         return f"{wish.target} leads"
     if wish.target not in able(facts):
@@ -265,7 +290,8 @@ def why_balanced(facts: Facts, document: Document) -> str:
         return "its voters are not its owners yet"
     if document.cohort == facts.owners and facts.me.name == facts.owners[0]:
         return "it is led by the first of its owners"
-    return "" if facts.owners[0] in able(facts) else f"{facts.owners[0]} is not able to lead"
+    is_able = facts.owners[0] in able(facts) and facts.owners[0] not in document.outlaws
+    return "" if is_able else f"{facts.owners[0]} is not able to lead"
 
 
 def _quarantine(facts: Facts, document: Document, now_ms: int) -> tuple[Quarantine, ...]:
@@ -285,28 +311,32 @@ def able(facts: Facts) -> list[str]:
 
 
 def _hand_over(facts: Facts, document: Document) -> Action:
-    heirs = [name for name in document.cohort if name in able(facts) and name != facts.me.name]
+    heirs = [name for name in document.cohort
+             if name in able(facts) and name != facts.me.name and name not in document.outlaws]
     if not heirs or not quorum.has_majority(document.cohort, facts.live):
         return Rest("no other node can lead")
     return Yield(tuple(sorted(heirs, key=lambda name: name in facts.fresh)), document.cohort)
 
 
 def _move(facts: Facts, document: Document) -> Action:
-    cohort = next_cohort(document.cohort, facts.owners, facts.filled, able(facts), facts.fresh)
+    filled = [name for name in facts.filled if name not in document.outlaws]
+    cohort = next_cohort(document.cohort, facts.owners, filled, able(facts), facts.fresh)
     if sorted(cohort) == sorted(document.cohort):
         return Stand(document.cohort) if facts.strays else _hand_back(facts, document)
     if not (quorum.has_majority(document.cohort, facts.live) and quorum.has_majority(cohort, able(facts))):
         return Rest(NO_MAJORITY)
     if facts.me.name in cohort:
         return Stand(cohort)
-    heirs = [name for name in cohort if name in able(facts)]
+    heirs = [name for name in cohort if name in able(facts) and name not in document.outlaws]
+    if not heirs:
+        return Rest("no other node can lead")
     return Yield(tuple(sorted(heirs, key=lambda name: name not in document.cohort)), cohort)
 
 
 def _hand_back(facts: Facts, document: Document) -> Action:
     """The first of the cohort leads when it can: placement makes the firsts even, failures make them uneven."""
     first = document.cohort[0]
-    if first != facts.me.name and first in facts.steady and first in able(facts):
+    if first != facts.me.name and first in facts.steady and first in able(facts) and first not in document.outlaws:
         return Yield((first,), document.cohort)
     return Rest()
 

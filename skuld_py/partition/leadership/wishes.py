@@ -10,13 +10,28 @@ from collections.abc import Container, Mapping
 
 import attrs
 
-from skuld_py.model.document import LEAD, NORMAL, REBALANCE, REORDER, SOLO, Document, Force, Freeze, Promotion
+from skuld_py.model.document import (
+    LEAD,
+    NORMAL,
+    REAP,
+    REBALANCE,
+    REORDER,
+    SOLO,
+    Bar,
+    Document,
+    Force,
+    Freeze,
+    Promotion,
+)
 from skuld_py.partition.leadership import quorum
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 
 FREEZE, UNFREEZE = "freeze", "unfreeze"
 FORCE, NOTED = "force", "noted"
-KINDS = (FREEZE, UNFREEZE, SOLO, NORMAL, LEAD, REORDER, REBALANCE, FORCE, NOTED)
+QUARANTINE, UNQUARANTINE = "quarantine", "unquarantine"
+KINDS = (FREEZE, UNFREEZE, SOLO, NORMAL, LEAD, REORDER, REBALANCE, FORCE, NOTED, QUARANTINE, UNQUARANTINE, REAP)
+OF_NODES = (LEAD, REORDER, QUARANTINE, UNQUARANTINE, REAP)
+"""Kinds that name a node."""
 WISH_MS = 30_000
 """How long a wish may be obeyed, unless it is said otherwise."""
 
@@ -62,7 +77,48 @@ def steered(request: Request, document: Document, live: Container[str], now_ms: 
         return attrs.evolve(document, loss=None)
     if request.kind == FORCE:
         return _forced(request, document, live, now_ms, suspects or {})
+    if request.kind == QUARANTINE:
+        return _barred(request, document, live, now_ms)
+    if request.kind == UNQUARANTINE:
+        bars = tuple(bar for bar in document.barred if bar.node != request.target)
+        return attrs.evolve(document, barred=bars, malformed=_without(document, "barred"))
+    if request.kind == REAP:
+        return _reaped(request, document, live, now_ms)
     return _wished(request, document, live, now_ms)
+
+
+def _barred(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
+    target = request.target
+    if target in document.outlaws:
+        return document
+    if target not in (*document.cohort, *document.learners) and target not in live:
+        raise Impossible(f"no node {target} is known here; its voters are {', '.join(document.cohort)}")
+    others = [name for name in document.cohort
+              if name in live and name != target and name not in document.outlaws]
+    if target in document.cohort and not others:
+        raise Impossible(f"nobody but {target} could lead it")
+    bar = Bar(request.id, target, request.by, request.reason, now_ms)
+    return attrs.evolve(document, barred=(*document.barred, bar), malformed=_without(document, "barred"))
+
+
+def _reaped(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
+    """The node is barred as well, or it would get its vote back when it comes back."""
+    _check_thawed(document, now_ms)
+    target = request.target
+    if target in live:
+        raise Impossible(f"{target} is alive; stop it for good first, or 'skuld drain' it")
+    if target not in document.cohort:
+        return document
+    there = [name for name in document.cohort if name in live]
+    if not quorum.has_majority(document.cohort, there):
+        raise Impossible(f"it needs the vote of {target}: only {', '.join(there) or 'nobody'} of"
+                         f" {', '.join(document.cohort)} {'are' if len(there) > 1 else 'is'} there")
+    expires_ms = now_ms + (request.for_ms or WISH_MS)
+    wish = Promotion(request.id, REAP, target, document.epoch, expires_ms, request.by)
+    bars = document.barred
+    if target not in document.outlaws:
+        bars = (*bars, Bar(request.id, target, request.by, request.reason or "reaped", now_ms))
+    return attrs.evolve(document, promote=wish, barred=bars, malformed=_without(document, "promote"))
 
 
 def _forced(request: Request, document: Document, live: Container[str], now_ms: int,
@@ -115,5 +171,7 @@ def _check_able(target: str, document: Document, live: Container[str]) -> None:
         raise Impossible(f"{target} has no vote in it; its voters are {', '.join(document.cohort)}")
     if target in (row.node for row in document.quarantine):
         raise Impossible(f"{target} is in quarantine: it has to fill first")
+    if target in document.outlaws:
+        raise Impossible(f"{target} is in quarantine; 'skuld quarantine --off' first")
     if target not in live:
         raise Impossible(f"{target} is not alive")

@@ -1,7 +1,8 @@
 """The partition documents in ZooKeeper, read and swapped.
 
 Every effect is answered by exactly one event. A swap whose answer is missing is ``UNCERTAIN``: it may even be
-carried out later. Its version makes that harmless, its write id makes it recognisable.
+carried out later. Its version makes that harmless, its write id makes it recognisable. It writes its revision into
+the partition's history, too, in the same transaction.
 
 Every read leaves a watch behind, which tells once that the document has changed since. Watches go with the
 connection; a node that is connected again reads anew (``node.leadership.watching``).
@@ -17,7 +18,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from kazoo.exceptions import BadVersionError, ConnectionLoss, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    RolledBackError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import EventType, WatchedEvent
 
@@ -31,16 +39,20 @@ from skuld_py.model.events import (
     Outcome,
     ReadDocument,
     ReadFailed,
+    ReadRevisions,
+    RevisionsRead,
     SwapDocument,
 )
 from skuld_py.node.leadership.consultation import Step, steps_of
 from skuld_py.runtime.zookeeper.connection import Connection
+from skuld_py.runtime.zookeeper.histories import Histories
 from skuld_py.runtime.zookeeper.patience import Patience
 
 DOCUMENT_BYTES_MAX = 64 << 10
 """ZooKeeper answers a node beyond 1 MiB by cutting the connection, which would look like a broken one."""
 
 _DEFINITELY_LOST = (BadVersionError, NodeExistsError, NoNodeError)
+"""What became of a document's part of a transaction that did nothing because of it."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,10 +60,12 @@ _log = logging.getLogger(__name__)
 class Documents:
     """Carries out a node's effects on documents, in the worker's thread."""
 
-    def __init__(self, connection: Connection, root: str, emit: Callable[[Event], None]) -> None:
+    def __init__(self, connection: Connection, root: str, emit: Callable[[Event], None],
+                 writer: str = "") -> None:
         self._connection = connection
         self._root = root
         self._emit = emit
+        self._histories = Histories(connection, root, writer)
         self._patience: dict[int, Patience] = {}
         """Of partitions whose document cannot be read."""
         self._watches: dict[int, Callable[[WatchedEvent], None]] = {}
@@ -64,8 +78,15 @@ class Documents:
             if isinstance(effect, ReadDocument):
                 self._emit(self._read(effect, answer))
             else:
-                outcome, version = self._outcome(answer)
+                outcome, version = self._outcome(effect.partition, answer)
                 self._emit(DocumentSwapped(effect.partition, effect.document.write_id, outcome, version))
+
+    def recall(self, effects: Sequence[ReadRevisions]) -> None:
+        """Read histories, one after the other: nothing waits for them but people."""
+        for effect in effects:
+            is_connected = self._connection.client.connected
+            self._emit(self._histories.read(effect.partition, effect.most) if is_connected else
+                       RevisionsRead(effect.partition, None))
 
     def _ask(self, effect: ReadDocument | SwapDocument) -> Any:
         """The answer to come; a ready one when it is clear without asking; None when not connected."""
@@ -83,9 +104,14 @@ class Documents:
         if len(raw) > DOCUMENT_BYTES_MAX:
             _log.error("the document of partition %d has %d bytes, not written", effect.partition, len(raw))
             return BadVersionError()
+        self._histories.make(effect.partition)
+        transaction = client.transaction()
         if step is Step.CREATE:
-            return client.create_async(path, raw)
-        return client.set_async(path, raw, version=effect.version)
+            transaction.create(path, raw)
+        else:
+            transaction.set_data(path, raw, version=effect.version)
+        self._histories.enter(transaction, effect)
+        return transaction.commit_async()
 
     def _watch_of(self, partition: int) -> Callable[[WatchedEvent], None]:
         return self._watches.setdefault(partition, partial(self._on_watch, partition))
@@ -101,7 +127,9 @@ class Documents:
             document = Document.decode(raw)
             self._patience.pop(effect.partition, None)
             return DocumentRead(effect.partition, stat.version, document)
-        except NoNodeError:
+        except NoNodeError:  # which leaves no watch behind
+            self._connection.client.exists_async(f"{self._root}/partitions/{effect.partition}",
+                                                 watch=self._watch_of(effect.partition))
             return DocumentRead(effect.partition, -1, NOBODY)
         except (KazooException, KazooTimeoutError, Malformed) as problem:
             self._complain(effect.partition, problem)
@@ -116,12 +144,17 @@ class Documents:
             _log.warning("cannot read %s/partitions/%d, silent about it for %d s: %r", self._root, partition,
                          pause_s, problem)
 
-    def _outcome(self, answer: Any) -> tuple[Outcome, int]:
-        """How a swap ended, and the version it made; a creation answers with the path: version 0."""
+    def _outcome(self, partition: int, answer: Any) -> tuple[Outcome, int]:
+        """How a swap ended, and the version it made; a creation answers with the path: version 0. Without the
+        revision in the history there is none."""
         try:
-            stat = self._wait(answer)
+            stat, revision = self._wait(answer)
+            if not isinstance(stat, _DEFINITELY_LOST):
+                self._histories.settle(partition, revision)
+            if isinstance(stat, Exception):
+                raise stat
             return Outcome.WON, 0 if isinstance(stat, str) else stat.version
-        except _DEFINITELY_LOST:
+        except (*_DEFINITELY_LOST, RolledBackError):
             return Outcome.LOST, -1
         except (KazooException, KazooTimeoutError) as problem:
             _log.warning("a swap of a partition document is uncertain: %r", problem)

@@ -48,11 +48,12 @@ def read_pulses(hosts: str, cluster: str, timeout_s: float = 10.0) -> tuple[str,
 
 
 def follow(hosts: str, cluster: str, start: int | None = None, timeout_s: float = 10.0, *,
-           is_endless: bool = True) -> Iterator[tuple[int, bytes]]:
+           is_endless: bool = True, times_ms: dict[int, int] | None = None) -> Iterator[tuple[int, bytes]]:
     """Entries (position, raw) from ``start`` on, by default from the oldest that is there; what was collected or
     never stood is passed over. At the end it waits for more, unless it is not ``is_endless``. ``Refused`` when
-    ZooKeeper does not answer within the timeout, also later."""
+    ZooKeeper does not answer within the timeout, also later. ``times_ms`` is given when each was written."""
     with _reader(hosts, cluster, timeout_s) as (client, reader):
+        reader.times_ms = times_ms
         position = reader.oldest() if start is None else start
         arrived = threading.Event()
         while True:

@@ -82,6 +82,8 @@ class LogReader:
         self._root = root
         self._client = client
         self._wait = wait
+        self.times_ms: dict[int, int] | None = None
+        """When the entries that were read were written, by ZooKeeper's clock; for who wants to know."""
 
     def entries(self, start: int, limit: int) -> tuple[list[tuple[int, bytes]], bool]:
         """The entries from ``start`` on without a gap, at most ``limit``, and whether that seems to be the end.
@@ -92,7 +94,7 @@ class LogReader:
             first = start + len(found)
             answers = [(position, self._client().get_async(entry_path(self._root, position)))
                        for position in range(first, min(first + size, start + limit))]
-            values = [(position, self._value(answer)) for position, answer in answers]
+            values = [(position, self._value(answer, position)) for position, answer in answers]
             for position, raw in values:
                 if raw is None:
                     return found, all(later is None for at, later in values if at > position)
@@ -100,12 +102,14 @@ class LogReader:
             size = min(2 * size, _PIPELINE_MAX)
         return found, False
 
-    def _value(self, answer: Any) -> bytes | None:
+    def _value(self, answer: Any, position: int = -1) -> bytes | None:
         try:
-            raw: bytes = self._wait(answer)[0]
+            raw, stat = self._wait(answer)
         except NoNodeError:
             return None
-        return raw
+        if self.times_ms is not None:
+            self.times_ms[position] = stat.ctime
+        return bytes(raw)
 
     def is_behind(self, start: int) -> bool:
         """Whether an entry at ``start`` or later was ever written, by the counter."""

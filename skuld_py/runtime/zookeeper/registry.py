@@ -25,7 +25,7 @@ from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from skuld_py.errors import Refused
 from skuld_py.model.coordination import CoordinationEvent, DropPulse, SetPulse
 from skuld_py.model.document import Member
-from skuld_py.model.events import Event, ReadDocument, Session, SessionChanged, SwapDocument
+from skuld_py.model.events import Event, ReadDocument, ReadRevisions, Session, SessionChanged, SwapDocument
 from skuld_py.model.registration import Registration
 from skuld_py.model.roster import Roster
 from skuld_py.runtime.zookeeper import clusters
@@ -45,7 +45,7 @@ _START_S = 10.0
 
 _log = logging.getLogger(__name__)
 
-RegistryEffect = ReadDocument | SwapDocument | SetPulse | DropPulse | LogEffect
+RegistryEffect = ReadDocument | SwapDocument | ReadRevisions | SetPulse | DropPulse | LogEffect
 
 
 class Registry:
@@ -62,7 +62,7 @@ class Registry:
         self._connection = Connection(hosts, session_ms / 1000, self._on_break, self._work, self._fail)
         root = self._root = clusters.path_of(cluster)
         self._presence = Presence(self._connection, root, me, starts, judged, emit)
-        self._documents = Documents(self._connection, root, emit)
+        self._documents = Documents(self._connection, root, emit, me.name)
         self._key = ClaimKey(self._connection, root, emit)
         self._roster = None if put_roster is None else RosterWatch(self._connection, root, put_roster)
         self._log = CoordinationLog(self._connection, root, emit)
@@ -123,12 +123,14 @@ class Registry:
     def _work(self, jobs: list[Any]) -> float:
         """One pass; gives the seconds until the next one at the latest."""
         must_look = Order.LOOK in jobs
-        documents = []
+        documents, histories = [], []
         self._void()
         for job in jobs:
             match job:
                 case ReadDocument() | SwapDocument():
                     documents.append(job)
+                case ReadRevisions():
+                    histories.append(job)
                 case SetPulse() | DropPulse():
                     self._presence.set_pulse(job if isinstance(job, SetPulse) else None)
                     must_look = True
@@ -142,6 +144,7 @@ class Registry:
             self._look_at_s = time.monotonic() + self._look()
         self._documents.carry_out(documents)
         self._log.work()
+        self._documents.recall(histories)
         return min(self._look_at_s, self._log.due_s()) - time.monotonic()
 
     def _look(self) -> float:

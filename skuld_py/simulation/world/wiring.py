@@ -14,7 +14,7 @@ from random import Random
 from skuld_py.cluster.scale.decisions import computed
 from skuld_py.model.coordination import Announce, CoordinationEffect
 from skuld_py.model.document import Member
-from skuld_py.model.events import Answer, Asked, Compute, ReadDocument, Received, Send, SwapDocument
+from skuld_py.model.events import Answer, Asked, Compute, ReadDocument, ReadRevisions, Received, Send, SwapDocument
 from skuld_py.model.messages import ROLE_CLIENT, ROLE_NODE, Message
 from skuld_py.model.messages.membership import COORDINATION_MESSAGES
 from skuld_py.node.process import Wish
@@ -112,7 +112,7 @@ class Wiring:
         elif isinstance(effect, Compute):
             work_ms = self._works.randint(1, self._computing_ms)
             self.scheduler.after(work_ms, self._give_result, process, process.boots, effect)
-        elif process.connection is not None and not isinstance(effect, Send | Answer):
+        elif process.connection is not None and not isinstance(effect, Send | Answer | ReadRevisions):
             self.note(process.name, "asks", "registry", effect)
             self.on_request(process, effect)
             is_stale = process.losses != process.connection.losses

@@ -25,6 +25,10 @@ from skuld_py.runtime.zookeeper.documents import Documents
 DOCUMENT = Document(1, "n1", "boot", seats_of(("n1",)), "w1")
 
 
+BEGUN = "create /s/history", "create /s/history/3", "begin"
+WRITTEN = "create /s/history/3/r- sequential", "commit"
+
+
 @attrs.frozen
 class Stat:
     version: int
@@ -52,9 +56,22 @@ class Client:
         self.asked.append(f"create {path}")
         return path
 
-    def set_async(self, path: str, raw: bytes, version: int) -> Stat:
+    def transaction(self) -> Client:
+        self.asked.append("begin")
+        self.done: list[object] = []
+        return self
+
+    def create(self, path: str, raw: bytes, *, sequence: bool = False) -> None:
+        self.asked.append(f"create {path}" + " sequential" * sequence)
+        self.done.append(f"{path}0000000007" if sequence else path)
+
+    def set_data(self, path: str, raw: bytes, version: int) -> None:
         self.asked.append(f"set {path} {version}")
-        return Stat(version + 1)
+        self.done.append(Stat(version + 1))
+
+    def commit_async(self) -> list[object]:
+        self.asked.append("commit")
+        return self.done
 
     def wait(self, answer: Any) -> Any:
         return answer
@@ -62,8 +79,10 @@ class Client:
 
 @pytest.mark.parametrize(("effect", "asked", "event"), [
     (ReadDocument(3), ["sync /s/partitions/3", "get /s/partitions/3"], DocumentRead(3, 4, DOCUMENT)),
-    (SwapDocument(3, -1, DOCUMENT), ["create /s/partitions/3"], DocumentSwapped(3, "w1", Outcome.WON, 0)),
-    (SwapDocument(3, 4, DOCUMENT), ["set /s/partitions/3 4"], DocumentSwapped(3, "w1", Outcome.WON, 5))])
+    (SwapDocument(3, -1, DOCUMENT), [*BEGUN, "create /s/partitions/3", *WRITTEN],
+     DocumentSwapped(3, "w1", Outcome.WON, 0)),
+    (SwapDocument(3, 4, DOCUMENT), [*BEGUN, "set /s/partitions/3 4", *WRITTEN],
+     DocumentSwapped(3, "w1", Outcome.WON, 5))])
 def test_a_read_syncs_first_and_a_swap_names_its_version(effect: ReadDocument | SwapDocument, asked: list[str],
                                                          event: Event) -> None:
     client, told = Client(), list[Event]()

@@ -23,12 +23,15 @@ from skuld_py.model.events import (
     Outcome,
     ReadDocument,
     ReadFailed,
+    ReadRevisions,
+    RevisionsRead,
     Session,
     SessionChanged,
     SwapDocument,
 )
 from skuld_py.model.registration import Registration
-from skuld_py.runtime.zookeeper import clusters, documents, patience
+from skuld_py.model.revision import HORIZON
+from skuld_py.runtime.zookeeper import clusters, documents, histories, patience
 from skuld_py.runtime.zookeeper.clusters import create_cluster, destroy_cluster, read_parameters, read_registration
 from skuld_py.runtime.zookeeper.registry import Registry
 
@@ -381,6 +384,37 @@ def test_a_document_is_created_swapped_and_read_back(server: ZooKeeperServer, cl
             DocumentRead(3, -1, NOBODY), DocumentSwapped(3, "w1", Outcome.WON, 0),
             DocumentRead(3, 0, document("w1")), DocumentSwapped(3, "w2", Outcome.WON, 1),
             DocumentRead(3, 1, document("w2", epoch=2))]
+
+
+def test_each_revision_is_kept_with_its_writer_and_its_time_and_the_oldest_go(
+        server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histories, "KEPT", 3)
+    monkeypatch.setattr(histories, "ROUTINE_KEPT", 1)
+    monkeypatch.setattr(histories, "PRUNED_EVERY", 4)
+    began_ms = int(time.time() * 1000)
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
+        for number in range(8):
+            cause = HORIZON if number in (3, 4) else f"for reason {number}"
+            registry.perform(SwapDocument(3, number - 1, document(f"w{number}", cause=cause)))
+        registry.perform(SwapDocument(3, 2, document("late")))
+        registry.perform(ReadRevisions(3, 100))
+        registry.perform(ReadRevisions(4, 100))
+        events.wait(RevisionsRead(4, ()))
+        (told,) = [event for event in events.all if isinstance(event, RevisionsRead) and event.partition == 3]
+        assert told.revisions is not None
+        assert [(each.version, each.cause) for each in told.revisions] == [
+            (7, "for reason 7"), (6, "for reason 6"), (5, "for reason 5"), (4, HORIZON)]
+        assert all(began_ms - 1_000 <= each.at_ms <= time.time() * 1000 + 1_000 for each in told.revisions)
+        assert {each.writer for each in told.revisions} == {ANNA.name} and told.revisions[0].write_id == "w7"
+
+        with client_of(server) as client:
+            client.delete(f"/skuld/{cluster}/history", recursive=True)
+        for write_id in ("lost", "kept"):
+            at = len(events.all)
+            registry.perform(SwapDocument(3, 7, document(write_id)))
+            events.wait(is_swapped, at)
+        assert [event.outcome for event in events.all if isinstance(event, DocumentSwapped)][-2:] == [
+            Outcome.LOST, Outcome.WON]
 
 
 def test_what_an_operator_writes_is_told_within_a_second_to_who_has_read_before(server: ZooKeeperServer,

@@ -1,0 +1,81 @@
+"""Whether those who stay hold the data of a partition from which an operator has a dead voter taken out for good.
+
+A task may be acknowledged by two of three, one of them the dead one. So before the voters become fewer, the leader
+is compared with every voter that is there, after the wish was seen: then it has all that any of them has, and has
+given them what they lacked.
+
+Rejected: to trust the comparisons of every day (the last one may be of before the last write).
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from skuld_py.model.document import REAP, Promotion
+from skuld_py.node.copies.exchanges import Exchanges
+from skuld_py.node.operations.duty import NEVER_MS, Duty
+from skuld_py.node.operations.operation import Operations
+from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.vnode import Vnode
+
+PURSUE_MS = 500
+
+
+@attrs.define
+class _Gathering:
+    """For one wish. Exchanges from the one numbered ``first`` on count."""
+
+    wish: Promotion
+    voters: tuple[str, ...]
+    first: int
+    through: dict[str, None] = attrs.field(factory=dict)
+
+    @property
+    def lacking(self) -> list[str]:
+        """Those that were not compared with yet."""
+        return [name for name in self.voters if name not in self.through]
+
+
+class Gatherings(Duty):
+    """The gatherings of one node, for what it leads."""
+
+    def __init__(self, operations: Operations, exchanges: Exchanges) -> None:
+        self._view = operations.view
+        self._exchanges = exchanges
+        exchanges.on_pass.append(self._on_pass)
+        self._open: dict[int, _Gathering] = {}
+        self._changed = operations.view.bulletin.subscribe()
+        self.due_ms = NEVER_MS
+        self.news = (self._changed,)
+
+    def is_through(self, partition: int, wish: Promotion | None) -> bool:
+        """Whether the leader was compared with all who stay since this wish."""
+        gathering = self._open.get(partition)
+        return gathering is not None and gathering.wish == wish and not gathering.lacking
+
+    def look(self, now_ms: int) -> None:
+        """Begin where a wish is new, and go on until all were compared."""
+        for partition in self._changed:
+            self._note(self._view.vnodes[partition])
+        self._changed.clear()
+        self.due_ms = NEVER_MS
+        for partition, gathering in self._open.items():
+            for name in gathering.lacking:
+                if name in self._view.live:
+                    self._exchanges.pursue(partition, name)
+                self.due_ms = now_ms + PURSUE_MS
+
+    def _note(self, vnode: Vnode) -> None:
+        wish, known = vnode.election.document.promote, self._open.get(vnode.partition)
+        if not vnode.is_leading or wish is None or wish.kind != REAP:
+            self._open.pop(vnode.partition, None)
+        elif known is None or known.wish != wish:
+            voters = tuple(name for name in vnode.election.cohort if name not in (self._view.me.name, wish.target))
+            self._open[vnode.partition] = _Gathering(wish, voters, self._exchanges.begun + 1)
+
+    def _on_pass(self, now_ms: int, ended: Pass) -> None:
+        gathering = self._open.get(ended.partition)
+        if gathering is not None and ended.serial >= gathering.first:
+            gathering.through[ended.peer] = None
+            if not gathering.lacking:
+                self._view.bulletin.change(ended.partition)

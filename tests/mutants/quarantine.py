@@ -1,0 +1,54 @@
+"""Mutants of what becomes of nodes that an operator does not trust, or that are gone."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+QUARANTINE = "tests/node/test_quarantine.py::"
+BAR = QUARANTINE + "test_what_a_bar_makes_of_each"
+REFUSED = QUARANTINE + "test_what_would_do_harm_is_refused_by_name"
+LED = QUARANTINE + "test_a_leader_in_quarantine_is_succeeded_and_named_until_it_is_trusted_again"
+GONE = QUARANTINE + "test_who_is_gone_is_no_voter_any_more_and_gets_no_vote_when_it_comes_back"
+
+
+def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
+    return mutant(name, rule, place, old, new, "C8", test, seeds=0)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    _seen_by(BAR, "outlaw-stands", "who is in quarantine does not stand", "evaluator._succeed",
+             "if facts.me.name in document.outlaws:", "if False:"),
+    _seen_by(BAR, "outlaw-leads-on", "who is in quarantine gives up what it leads", "evaluator._lead",
+             "if facts.me.name in document.outlaws:", "if False:"),
+    _seen_by(BAR, "outlaw-inherits", "nothing is handed over to who is in quarantine", "evaluator._hand_over",
+             " and name not in document.outlaws]", "]"),
+    _seen_by(BAR, "outlaw-gets-a-vote", "who is in quarantine gets no new vote", "evaluator._move",
+             "[name for name in facts.filled if name not in document.outlaws]", "facts.filled"),
+    _seen_by(BAR, "outlaw-gets-it-back", "nothing is handed back to who is in quarantine", "evaluator._hand_back",
+             " and first not in document.outlaws", ""),
+    _seen_by(REFUSED, "nobody-left-to-lead", "somebody else can lead what a node in quarantine may not",
+             "wishes._barred", "if target in document.cohort and not others:", "if False:"),
+    _seen_by(REFUSED, "anybody-in-quarantine", "a node that nobody knows is not put into quarantine",
+             "wishes._barred", "if target not in (*document.cohort, *document.learners) and target not in live:",
+             "if False:"),
+    _seen_by(REFUSED, "reaped-alive", "who is alive is not reaped", "wishes._reaped", "if target in live:",
+             "if False:"),
+    _seen_by(REFUSED, "reaped-without-a-majority", "who is needed for a majority is not reaped", "wishes._reaped",
+             "if not quorum.has_majority(document.cohort, there):", "if False:"),
+    _seen_by(REFUSED, "outlaw-promoted", "who is in quarantine is not promoted", "wishes._check_able",
+             "if target in document.outlaws:", "if False:"),
+    _seen_by(BAR, "reaped-before-all-is-held", "voters become fewer once those who stay were compared",
+             "evaluator._obey", "if facts.is_gathered else", "if True else"),
+    _seen_by(QUARANTINE + "test_a_wish_about_who_lives_is_taken_out", "reaped-in-spite",
+             "who is back is not reaped", "evaluator.why_invalid",
+             'return f"{wish.target} is alive" if wish.target in facts.live else ""', 'return ""'),
+    _seen_by(QUARANTINE + "test_who_is_reaped_is_barred_too_and_who_has_no_vote_stays_as_it_is",
+             "reaped-for-a-while", "who is reaped gets no new vote", "wishes._reaped",
+             "    if target not in document.outlaws:\n", "    if False:\n"),
+    _seen_by(GONE, "compared-with-nobody", "those who stay are all compared before voters become fewer",
+             "_Gathering.lacking", "[name for name in self.voters if name not in self.through]", "[]"),
+    _seen_by(LED, "quarantine-in-silence", "status names who is in quarantine", "held._of",
+             "for bar in document.barred:", "for bar in ():"),
+    _seen_by(QUARANTINE + "test_bars_that_make_no_sense_hold_nobody_and_are_told_and_taken_out", "bars-vital",
+             "a bar that makes no sense is passed over", "document.INTENTS", ', "barred")', ")"),
+)
