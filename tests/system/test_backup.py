@@ -1,4 +1,4 @@
-"""Nodes are copied while they serve, and an operator goes back to the copies: one node's, and a whole cluster's."""
+"""Nodes are copied while they serve, and an operator goes back to the copies of one node, and of a cluster."""
 
 from __future__ import annotations
 
