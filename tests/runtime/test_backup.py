@@ -49,7 +49,8 @@ def test_a_store_in_use_is_copied_with_what_was_committed_and_read_through(tmp_p
     told = subprocess.run([sys.executable, *words], check=True, stdout=subprocess.PIPE, text=True).stdout
     store.commit()
     manifest = read_manifest(place)
-    assert f"{place}: node h:1 of cluster c at " in told and manifest.node == "h:1" and manifest.records["body"] == 1_000
+    assert f"{place}: node h:1 of cluster c at " in told
+    assert manifest.node == "h:1" and manifest.records["body"] == 1_000
     assert check_backup(place) == manifest
     assert [path.name for path in (tmp_path / "to").iterdir()] == ["h-1"]
     assert {path.name for path in place.iterdir()} == {"data.mdb", "manifest.json"}
