@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from node.machines import Machines
-from skuld_py.config import DEFAULT_TIMING
+from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import messages as m
 from skuld_py.model.events import MembersChanged
 
