@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from skuld_py.cli.options import json_option, timeout_option, zookeeper_option
+from skuld_py.cli.cluster_keys import check_key_of
+from skuld_py.cli.options import cluster_key_of, json_option, timeout_option, zookeeper_option
+from skuld_py.cli.values import DAY_S, Duration
 from skuld_py.cli.zookeeper_access import words_of
 
 
@@ -15,9 +17,17 @@ from skuld_py.cli.zookeeper_access import words_of
 @zookeeper_option
 @click.option("--from", "directories", type=click.Path(file_okay=False, path_type=Path), multiple=True,
               required=True, metavar="DATA", help="A data directory of the cluster; may be given several times.")
+@click.option("--accept-loss", is_flag=True, show_default=False,
+              help="Where backups or older copies are the newest there is: go back to them, and lose what came"
+                   " since.")
+@click.option("--horizon", "horizon_s", type=Duration(least_s=0.001, most_s=DAY_S), metavar="DURATION",
+              default="30m", help="With --accept-loss: the longest --timing-horizon of the nodes. Claims that were"
+              " granted since the backups end within that time, and nothing is granted before.")
 @timeout_option("30s", "ZooKeeper's answers")
 @json_option
-def restore(name: str, hosts: str, directories: tuple[Path, ...], timeout_s: float, as_json: bool) -> None:
+@click.pass_context
+def restore(ctx: click.Context, /, name: str, hosts: str, directories: tuple[Path, ...], accept_loss: bool,
+            horizon_s: float, timeout_s: float, as_json: bool) -> None:
     """Put the cluster NAME back into a ZooKeeper that has lost it, from the data directories of its nodes.
 
     Stop all its nodes first, then give the directories that they ran on last, or copies of these: all of them, or
@@ -25,29 +35,37 @@ def restore(name: str, hosts: str, directories: tuple[Path, ...], timeout_s: flo
     that was acknowledged is there; claims that run are lost to their holders and granted again, with higher
     tokens. What operators held (frozen, solo) and what was written into the log in the last seconds is forgotten.
 
+    Backups ('skuld backup') and older copies of directories are recognised, and named. They are relied on only
+    where nothing newer is given, and with --accept-loss: what was acknowledged since they were taken is lost then.
+
     \b
     Examples:
       skuld cluster restore skuld --from /var/lib/skuld/13000 --from /var/lib/skuld/13001
       skuld cluster restore prod --zookeeper zk1:2181 --from a/data --from b/data --from c/data
+      skuld cluster restore prod --accept-loss --from /backups/mon/zk1-13000 --from /backups/mon/zk2-13000
     """
     import secrets
 
-    from skuld_py.cli.showing import print_event
-    from skuld_py.errors import Refused
+    import attrs
+
+    from skuld_py.cli.showing import now_ms, print_event
     from skuld_py.model.names import check_name
-    from skuld_py.node.life.rebuilding import rebuilt
+    from skuld_py.node.life.rebuilding import Return, rebuilt
+    from skuld_py.runtime.kept_roster import roster_of
     from skuld_py.runtime.remains import remains_in
     from skuld_py.runtime.zookeeper.restoring import shown, write_cluster
-    from skuld_py.runtime.zookeeper.servers import Servers
-    from skuld_py.verbs.words import many
+    from skuld_py.verbs.words import many, moment
 
     check_name("cluster", name)
-    if Servers.of(hosts).logins():
-        raise Refused("not_restorable", "cluster-key: a cluster with keys cannot be restored yet, for the keys of"
-                      " its nodes and clients were in ZooKeeper alone; restore ZooKeeper's own snapshot")
-    made = rebuilt(name, [remains_in(each) for each in directories], secrets.token_hex(32))
-    write_cluster(hosts, made, timeout_s)
+    key = cluster_key_of(ctx)
+    roster, forgotten = roster_of(directories, None if key is None else check_key_of(name, key))
+    back = Return(now_ms(), round(horizon_s * 1000)) if accept_loss else None
+    made = rebuilt(name, [remains_in(each) for each in directories], secrets.token_hex(32), back, moment)
+    if forgotten:
+        made = attrs.evolve(made, warnings=(*made.warnings, forgotten))
+    write_cluster(hosts, made, timeout_s, roster=roster)
     words = (f"cluster {name} is restored: {many(len(made.documents), 'partition')},"
              f" {many(len(made.registrations), 'node')}. Next, on each machine, start its node as before:\n"
-             f"  skuld node --cluster {name} {words_of(hosts)} --port PORT --data DIRECTORY")
+             f"  skuld node --cluster {name} {words_of(hosts)} --port PORT --data DIRECTORY"
+             f"{'' if key is None else ' --cluster-key FILE'}")
     print_event(as_json, "\n".join((words, *(f"! {each}" for each in made.warnings))), **shown(made))

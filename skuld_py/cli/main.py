@@ -35,6 +35,7 @@ _VERBS = {
         "keys": "keys:keys",
         "certificates": "certificates:certificates",
         "node": "node:node",
+        "backup": "backup:backup",
         "drain": "drain:drain",
         "status": "status:status",
         "verify": "verify:verify",

@@ -17,7 +17,7 @@ from skuld_py.cli.logs import log_options
 from skuld_py.cli.options import cluster_key_of, json_option, metrics_option, zookeeper_option
 from skuld_py.cli.timings import TimedCommand, timing_options, timings_of
 from skuld_py.cli.twins import SharedOption
-from skuld_py.cli.values import Duration
+from skuld_py.cli.values import DAY_S, Duration
 
 if TYPE_CHECKING:
     from skuld_py.keys.files import ClusterKey
@@ -54,6 +54,10 @@ RETENTION_S_MAX = 3_660 * 24 * 3600.0
 @click.option("--archive", is_flag=True, envvar="SKULD_ARCHIVE",
               help="With --retention: delete only what 'skuld archive' has written to an archive. Say it on every"
                    " node: what one that says so keeps is deleted by none that does not.")
+@click.option("--refuse-unled", "unled_s", type=Duration(least_s=1, most_s=DAY_S), metavar="DURATION",
+              default=None, show_default="never",
+              help="Refuse tasks for a partition that has had no leader for so long. Without, they are stored, and"
+                   " wait until it has one. Say the same on every node.")
 @click.option("--direct-join", is_flag=True, envvar="SKULD_DIRECT_JOIN",
               help="Ask a member to be let in, and let others in, with one entry in the log for many.")
 @click.option("--transfer", is_flag=True, envvar="SKULD_TRANSFER",
@@ -72,7 +76,8 @@ RETENTION_S_MAX = 3_660 * 24 * 3600.0
 @click.pass_context
 def node(ctx: click.Context, /, cluster: str, hosts: str, host: str, advertise: str, peer_port: int, port: int,
          data: Path, session_s: float, partitions: int | None,
-         replicas: int | None, skew_s: float | None, retention_s: float | None, archive: bool, direct_join: bool,
+         replicas: int | None, skew_s: float | None, retention_s: float | None, archive: bool,
+         unled_s: float | None, direct_join: bool,
          transfer: bool, sharing: bool, versions: bool, schedulers: tuple[str, ...], metrics: str | None,
          log_level: str, log_format: str | None, as_json: bool, **timings: float) -> None:
     """Run a node of a cluster until SIGTERM or Ctrl-C.
@@ -110,7 +115,7 @@ def node(ctx: click.Context, /, cluster: str, hosts: str, host: str, advertise: 
         raise click.UsageError("--archive: without --retention nothing is deleted; say both, or neither.")
     for scheduler in schedulers:
         check_name("scheduler", scheduler, WIDE_NAME)
-    timing = attrs.evolve(DEFAULT_TIMING, **timings_of(timings))
+    timing = attrs.evolve(DEFAULT_TIMING, **timings_of(timings), refuse_unled=round((unled_s or 0) * 1000))
     check_timing(timing, 0)
     expected = {"partitions": partitions, "replicas": replicas,
                 "skew_ms": None if skew_s is None else round(skew_s * 1000)}

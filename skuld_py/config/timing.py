@@ -115,6 +115,8 @@ class Timing:
     """Least pause between two questions about new dependencies, where these are many..."""
     gather_rows: int = 100
     """...which means this many."""
+    refuse_unled: int = 0
+    """Tasks for a partition that has had no leader for so long are refused; 0: never."""
 
 
 DEFAULT_TIMING = Timing()

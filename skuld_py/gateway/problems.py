@@ -31,7 +31,7 @@ _STATUS = {
     # The cluster, or the way to it, is not as it should be: it is not the caller's fault.
     "bad_answer": 502, "wrong_cluster": 502, "forbidden": 502, **dict.fromkeys(KEY_CODES, 502),
     "busy": 503, "no_leader": 503, "not_leader": 503, "not_ready": 503, "unavailable": 503, "unreachable": 503,
-    "stopping": 503, "closed": 503, "unsent": 503,
+    "unled": 503, "stopping": 503, "closed": 503, "unsent": 503,
 }
 REFUSED_STATUS = 422
 """Whatever else the client or a node refuses: the JSON was good, what it says was not."""

@@ -14,15 +14,19 @@ from skuld_py.model.roster import KeyRow, Roster
 
 class Keyring:
     """``cluster``: the pair that clients are shown; ``me``: that of the node itself, shown to other nodes, and
-    ``mine`` its row, once it has its place."""
+    ``mine`` its row, once it has its place. ``keep``: keeps each
+    roster."""
 
-    def __init__(self, cluster: Pair, me: Pair, roster: Roster | None = None) -> None:
+    def __init__(self, cluster: Pair, me: Pair, roster: Roster | None = None,
+                 keep: Callable[[Roster], None] = lambda roster: None) -> None:
         self.cluster = cluster
         self.me = me
         self.mine: KeyRow | None = None
         self.roster = roster or Roster()
         self.on_change: Callable[[], None] = lambda: None
         """Called in the thread that puts a roster in."""
+        self._keep = keep
+        keep(self.roster)
 
     def put(self, roster: Roster) -> Roster | None:
         """Go by this roster from now on. Gives the one that has to stand in its place, if any: it may lack this
@@ -30,6 +34,7 @@ class Keyring:
         if roster != self.roster:
             self.roster = roster
             self.on_change()
+            self._keep(roster)
         mine = self.mine
         if mine is None or mine.key in roster.revoked or roster.node(mine.name):
             return None

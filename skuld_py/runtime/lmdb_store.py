@@ -29,6 +29,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -42,9 +43,11 @@ from skuld_py.model.store import TABLES, Row, digests_of
 from skuld_py.runtime.resident import MappedFile
 from skuld_py.runtime.store_file import StoreFile, can_be_read
 
+MAP_BYTES = 64 << 30
 COMMITS_PER_RELEASE = 64
-"""After this many commits the map is let go of (a few megabytes; mapping the hot pages again takes microseconds)
-and the file is checked."""
+"""After this many commits the map is let go of (a few megabytes; mapping the hot pages again takes microseconds),
+the file is checked, and so are the snapshots of other processes: one that was killed while it copied the store
+would keep every page from being used again."""
 PROBLEMS = (lmdb.Error, OSError, SystemError)
 """What LMDB's binding raises; the last one over a page that makes no sense."""
 _OF_THE_SURROUNDINGS = (lmdb.MapFullError, lmdb.ReadersFullError, lmdb.DiskError, lmdb.MemoryError,
@@ -98,7 +101,7 @@ class LmdbStore:
     ``map_bytes`` is address space set aside, the most the data may grow to; it costs nothing until used.
     """
 
-    def __init__(self, directory: Path, map_bytes: int = 64 << 30) -> None:
+    def __init__(self, directory: Path, map_bytes: int = MAP_BYTES) -> None:
         self._directory = directory
         self._lock = _lock(directory)
         if not (directory / "lock.mdb").exists() and _is_full(directory):  # LMDB maps it, and would end by SIGBUS
@@ -335,6 +338,8 @@ class LmdbStore:
         if not self._commits_left:
             self._commits_left = COMMITS_PER_RELEASE
             self._mapped.release()
+            with suppress(*PROBLEMS):
+                self._environment.reader_check()
             if lost := self._file.problem():
                 self._failure = StoreFailed(self._directory, lost, is_damaged=True)
                 raise self._failure

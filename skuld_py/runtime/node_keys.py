@@ -7,6 +7,7 @@ the roster also says where other nodes dial it, so it is written once the port i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -20,16 +21,20 @@ from skuld_py.runtime.zookeeper.rosters import change_roster, no_keys, read_rost
 
 NODE_FILE = "node.key"
 """In the node's data directory."""
+ROSTER_FILE = "roster.json"
+"""There, too: the newest roster that the node knows, for the day on which ZooKeeper has lost it; public keys."""
 
 
-def open_keyring(hosts: str, key: ClusterKey, name: str, data: Path) -> Keyring:
-    """The keys of a node that is about to start; ``Refused`` for a cluster without keys."""
+def open_keyring(hosts: str, key: ClusterKey, name: str, data: Path,
+                 keep: Callable[[Roster], None] = lambda roster: None) -> Keyring:
+    """The keys of a node that is about to start; ``keep`` keeps each roster. ``Refused`` for a cluster without
+    keys."""
     check_library()
     roster = read_roster(hosts, key.cluster)
     if roster is None:
         raise no_keys(key.cluster)
     roster.check_shown(key.pair.public)
-    return Keyring(key.pair, _own(data / NODE_FILE, name).pair, roster)
+    return Keyring(key.pair, _own(data / NODE_FILE, name).pair, roster, keep)
 
 
 def _own(path: Path, name: str) -> NodeKey:

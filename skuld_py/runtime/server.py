@@ -58,6 +58,7 @@ from skuld_py.runtime.agreement import check_expected, check_format, remember
 from skuld_py.runtime.chronicle import Chronicle
 from skuld_py.runtime.clock import Clock
 from skuld_py.runtime.files import allow_files
+from skuld_py.runtime.kept_roster import keep_roster
 from skuld_py.runtime.keyring import Keyring
 from skuld_py.runtime.lmdb_store import LmdbStore, StoreFailed
 from skuld_py.runtime.loop import Loop
@@ -114,7 +115,8 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
         name = check_name("host:port", f"{found_at}:{place.port}", WIDE_NAME)
         check_address(name, read_names(hosts, cluster))
         limits = attrs.evolve(DEFAULT_LIMITS, partitions=parameters.partitions)
-        keyring = None if key is None else open_keyring(hosts, key, name, data)
+        keyring = None if key is None else open_keyring(
+            hosts, key, name, data, partial(keep_roster, data))
         transport = Transport(name, cluster, place.host, place.port, limits, protocol_of(parameters.rules),
                               keyring, place.peer_port)
         held.callback(transport.close)

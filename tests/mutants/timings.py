@@ -26,7 +26,7 @@ MUTANTS: tuple[Mutant, ...] = (
            " and field.name != \"loan_ms\"", "", "A1",
            TIMINGS + "test_a_home_lends_as_long_as_all_others_do", seeds=0),
     mutant("timings-not-given", "a node runs with other timings than it was told", "cli.node.node",
-           "attrs.evolve(DEFAULT_TIMING, **timings_of(timings))", "attrs.evolve(DEFAULT_TIMING)", "A1",
+           "attrs.evolve(DEFAULT_TIMING, **timings_of(timings), ", "attrs.evolve(DEFAULT_TIMING, ", "A1",
            TIMINGS + "test_the_command_line_then_the_environment_then_the_file", seeds=0),
     mutant("table-of-timings-skipped", "the table of timings is read and forgotten", "settings._entries",
            "            yield from ((f\"{TIMING}-{inner}\", ((*path, key, inner), each))"

@@ -20,8 +20,8 @@ lost.
 The limit: a copy of the directory that was taken *during* the node's newest start, and put back before the next,
 shows the right incarnation and the right count. It is recognised only partition by partition, where a document
 tells of a vote that it does not know of (``Candidacy``). Counting on a timer would only make the window shorter,
-at a registry write per beat; a count per promise would put the registry into the path of every grant. To restore a
-copy of a directory, take one from before the last start, or start with none.
+at a registry write per beat; a count per promise would put the registry into the path of every grant. Copies that
+``skuld backup`` takes have an identity of their own, and are always recognised.
 
 Source: the store incarnation that Flynn added to Manatee's peers; "amnesia" in the project's reliability notes.
 """
@@ -40,8 +40,11 @@ from skuld_py.partition.leadership.suspicion import mark_damaged, mark_suspect
 
 IDENTITY_KEY = b"identity"
 UNJOINED_KEY = b"unjoined"
+COPY_KEY = b"copy"
+"""In a copy of a store on which no node has run: of when it is (``node.life.backup``)."""
 _CHUNK = 1_000
 _HURT = "a record of the node itself in the data directory fails its checksum"
+_COPY = "the data directory is a backup: what the node promised and stored since it was taken is not in it"
 _FORGOTTEN = "this node was a member, and ZooKeeper has no entry of it any more: it was forgotten"
 
 
@@ -103,12 +106,14 @@ def begin_start(store: Store, registered: Registration | None, fresh: str, parti
     else:
         identity = Identity(fresh, 1)
     if verdict not in (Verdict.SAME, Verdict.FRESH):
-        reason = _HURT if is_node_hurt else _reason(verdict, stored, registered)
+        reason = (_HURT if is_node_hurt else _COPY if store.get("meta", COPY_KEY) is not None else
+                  _reason(verdict, stored, registered))
         mark_suspect(store, range(partitions), reason)
         alarms.append(f"all partitions: {reason}")
     _save_identity(store, identity)
+    store.pop_many("meta", [COPY_KEY])
     if verdict is Verdict.FRESH or (verdict is Verdict.SAME and is_unjoined):
-        store.put_many("meta", [(UNJOINED_KEY, _record_of(identity))])
+        store.put_many("meta", [(UNJOINED_KEY, record_of(identity))])
     is_empty = verdict is Verdict.WIPED and stored is None and not is_node_hurt and not hurt
     return Start(identity, verdict, tuple(alarms), is_empty)
 
@@ -167,8 +172,9 @@ def _is_unjoined(store: Store) -> bool:
 
 
 def _save_identity(store: Store, identity: Identity) -> None:
-    store.put_many("meta", [(IDENTITY_KEY, _record_of(identity))])
+    store.put_many("meta", [(IDENTITY_KEY, record_of(identity))])
 
 
-def _record_of(identity: Identity) -> bytes:
+def record_of(identity: Identity) -> bytes:
+    """As it is stored."""
     return identity.starts.to_bytes(8, "big") + identity.incarnation.encode()

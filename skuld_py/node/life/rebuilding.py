@@ -13,6 +13,13 @@
   count as forgotten: they fill from the others. Voters among them find one that is of no data that they may have,
   so none that lost its disk votes as if it remembered.
 
+* **What is old is not taken for what is newest.** A backup says that it is one. A copy of a directory is known by
+  what the others remember: that its node joined the log behind the position that it kept, or stood for an epoch
+  that it never promised. Neither counts for a majority, and their nodes find another entry than theirs, so that
+  they fill. Only where nothing newer is there, and the operator accepts that, one goes back to them: then nothing
+  is granted before all is over that may have been granted since, and the epochs go on far above those that may
+  have been.
+
 What operators wished (a freeze, solo) is gone, and so are entries of the log of the last moments, and the key by
 which claims are proved: whoever works on a claim loses it when it is renewed next, and its task is done again.
 """
@@ -20,7 +27,7 @@ which claims are proved: whoever works on a claim loses it when it is renewed ne
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -31,6 +38,7 @@ from skuld_py.errors import Refused
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.registration import Registration
 from skuld_py.model.store import Store
+from skuld_py.node.life.backup import Copied, load_copied
 from skuld_py.node.life.identity import Identity, load_identity
 from skuld_py.node.life.keepsake import load_keepsake
 from skuld_py.partition.data.tables import end_of, prefix_of
@@ -42,18 +50,23 @@ from skuld_py.partition.leadership.suspicion import suspects
 CLUSTER_KEY, NODE_KEY, PARAMETERS_KEY = b"cluster", b"node", b"parameters"
 NOT_GIVEN = "not-given"
 """Registered as the data of a voter whose directory is not given: whatever it starts with is not that."""
+EPOCHS_LOST = 1 << 20
+"""So many epochs may have come since a copy was taken: one a second for twelve days. 32 bits hold 4,000 times as
+many."""
 SHOWN = 8
 """Nodes and partitions that are named one by one."""
 
 
 @attrs.frozen
 class Memory:
-    """What a directory remembers of a partition. ``lapse_ms``: when the last claim that it knows of is over."""
+    """What a directory remembers of a partition. ``lapse_ms``: when the last claim that it knows of is over;
+    ``candidate``: to whom it promised the newest epoch, as far as it knows."""
 
     promised: int
     standing: Standing
     is_suspect: bool
     lapse_ms: int = 0
+    candidate: str = ""
 
 
 @attrs.frozen
@@ -67,6 +80,21 @@ class Remains:
     identity: Identity
     memories: Sequence[Memory]
     replica: Replica | None = None
+    copied: Copied | None = None
+
+    @property
+    def position(self) -> int:
+        """That of the log as it was kept."""
+        return -1 if self.replica is None else self.replica.version
+
+
+@attrs.frozen
+class Return:
+    """That it is accepted to go back to old copies. ``now_ms``: since 1970; ``horizon_ms``: how far ahead of that
+    claims may have been granted."""
+
+    now_ms: int
+    horizon_ms: int
 
 
 @attrs.frozen
@@ -91,7 +119,7 @@ def read_remains(store: Store, place: str) -> Remains:
     partitions = fixed.get("partitions")
     count = partitions if type(partitions) is int and 0 < partitions <= 1 << 16 else 0
     return Remains(place, found[CLUSTER_KEY].decode(errors="replace"), found[NODE_KEY].decode(errors="replace"),
-                   fixed, identity, memories_of(store, count), load_keepsake(store))
+                   fixed, identity, memories_of(store, count), load_keepsake(store), load_copied(store))
 
 
 def memories_of(store: Store, partitions: int) -> list[Memory]:
@@ -99,8 +127,9 @@ def memories_of(store: Store, partitions: int) -> list[Memory]:
     doubted = suspects(store, partitions)
     memories = []
     for partition in range(partitions):
-        memories.append(Memory(load_promise(store, partition).epoch, load_standing(store, partition),
-                               partition in doubted, _last_lapse_ms(store, partition)))
+        promise = load_promise(store, partition)
+        memories.append(Memory(promise.epoch, load_standing(store, partition), partition in doubted,
+                               _last_lapse_ms(store, partition), promise.candidate))
     return memories
 
 
@@ -122,37 +151,92 @@ def _last_lapse_ms(store: Store, partition: int) -> int:
     return last_ms
 
 
-def rebuilt(name: str, remains: Sequence[Remains], claim_key: str) -> Rebuilt:
-    """The cluster ``name`` of these directories, with a new key to prove claims by. ``Refused`` when they are of
-    different clusters, or too few."""
+def rebuilt(name: str, remains: Sequence[Remains], claim_key: str, back: Return | None = None,
+            moment: Callable[[int], str] = str) -> Rebuilt:
+    """The cluster ``name`` of these directories, with a new key to prove claims by. ``back``: given, one goes back
+    to old copies where nothing newer is there. ``moment``: says a time. ``Refused`` when they are of different
+    clusters, or too few."""
     _check_alike(name, remains)
-    fixed = remains[0].fixed
-    try:
-        parameters = Parameters(name, remains[0].cluster_id, claim_key=claim_key, **{  # type: ignore[arg-type]
-            field: fixed[field] for field in ("partitions", "replicas", "skew_ms", "rules")})
-    except (KeyError, TypeError) as problem:
-        raise Refused("no_data", f"{remains[0].place}: its record of the cluster's parameters is not whole:"
-                      f" {problem!r}", data=remains[0].place) from problem
-    _check_enough(parameters, remains)
+    parameters = _parameters(name, remains[0], claim_key)
+    old = outdated(remains, moment)
+    is_back = bool(_lacking(parameters, remains, old)) and bool(old)
+    if is_back and back is None:
+        _check_enough(parameters, remains, {}, old)
+        raise Refused("outdated", f"from: {'; '.join(old.values())}. Without newer ones, what was acknowledged"
+                      " since is lost: give the directories that these nodes ran on last, or say --accept-loss")
+    _check_enough(parameters, remains, {} if is_back else old, old)
+    lost = back if is_back else None
     documents = {}
     for partition in range(parameters.partitions):
         memories = {each.node: each.memories[partition] for each in remains}
         if any(memory.standing.epoch for memory in memories.values()):
             documents[partition] = _document(memories, {each.node: each.identity.incarnation for each in remains},
-                                             parameters.skew_ms)
-    registrations = {each.node: _registration(each) for each in remains}
-    absent_voters = {name: attrs.evolve(_registration_of(name), incarnation=NOT_GIVEN)
-                     for document in documents.values() for name in document.cohort if name not in registrations}
+                                             parameters.skew_ms, lost)
+    registrations = {each.node: _registration(each, is_old=not is_back and each.node in old) for each in remains}
+    absent_voters = {voter: attrs.evolve(_registration_of(voter), incarnation=NOT_GIVEN)
+                     for document in documents.values() for voter in document.cohort if voter not in registrations}
     kept = [each.replica for each in remains if each.replica is not None]
     origin = _origin(max(kept, key=lambda replica: replica.version, default=Replica.base(parameters)),
                      registrations)
-    warnings: tuple[str, ...] = () if kept else (
-        "none of the directories had kept the coordination log (releases before did not): workflows, nodes taken"
-        " out and raised rules are forgotten; run 'skuld cluster rules --raise' again",)
-    absent = sorted(origin.nodes.keys() - registrations.keys())
+    return Rebuilt(parameters, {**registrations, **absent_voters}, documents, origin,
+                   _warnings(remains, origin, old, "" if lost is None else moment(
+                       lost.now_ms + lost.horizon_ms + parameters.skew_ms)))
+
+
+def _warnings(remains: Sequence[Remains], origin: Replica, old: Mapping[str, str],
+              barrier: str) -> tuple[str, ...]:
+    found = []
+    if all(each.replica is None for each in remains):
+        found.append("none of the directories had kept the coordination log (releases before did not): workflows,"
+                     " nodes taken out and raised rules are forgotten; run 'skuld cluster rules --raise' again")
+    given = {each.node for each in remains}
+    absent = sorted(origin.nodes.keys() - given)
     if absent:
-        warnings += (f"not given: {', '.join(absent[:SHOWN])}; started again they fill from the others",)
-    return Rebuilt(parameters, {**registrations, **absent_voters}, documents, origin, warnings)
+        found.append(f"not given: {', '.join(absent[:SHOWN])}; started again they fill from the others")
+    if barrier:
+        found.append(f"gone back to old copies: {'; '.join(old.values())}. What was acknowledged since is lost,"
+                     f" and nothing is granted before {barrier}, when every claim is over that may have been"
+                     " granted since")
+    elif old:
+        found.append(f"not relied on: {'; '.join(old.values())}; started on them, their nodes fill from the others"
+                     " first")
+    return tuple(found)
+
+
+def outdated(remains: Sequence[Remains], moment: Callable[[int], str] = str) -> dict[str, str]:
+    """Nodes whose directory is not the one that they ran on last, by what the others remember, and why."""
+    newest = max((each.replica for each in remains if each.replica is not None),
+                 key=lambda replica: replica.version, default=None)
+    found = {}
+    for each in remains:
+        place = newest.nodes.get(each.node) if newest is not None and each.replica is not None else None
+        if each.copied is not None:
+            found[each.node] = f"{each.place} is a backup of {each.node} from {moment(each.copied.taken_ms)}"
+        elif place is not None and place.member and place.since > each.position:
+            found[each.node] = (f"{each.place} is an older copy: it kept the log up to position {each.position},"
+                                f" and {each.node} joined at {place.since}")
+        elif stood := _stood(each, remains):
+            found[each.node] = f"{each.place} is an older copy: {each.node} {stood}"
+    return found
+
+
+def _stood(one: Remains, remains: Iterable[Remains]) -> str:
+    """For which epoch a node has asked others, beyond all its directory knows of: it promises itself first."""
+    for other in remains:
+        for partition, (mine, memory) in enumerate(zip(one.memories, other.memories, strict=True)):
+            if memory.candidate == one.node and memory.promised > mine.promised:
+                return (f"stood for epoch {memory.promised} of partition {partition}, as {other.place} shows, and"
+                        f" it knows of epochs up to {mine.promised}")
+    return ""
+
+
+def _parameters(name: str, remains: Remains, claim_key: str) -> Parameters:
+    try:
+        return Parameters(name, remains.cluster_id, claim_key=claim_key, **{  # type: ignore[arg-type]
+            field: remains.fixed[field] for field in ("partitions", "replicas", "skew_ms", "rules")})
+    except (KeyError, TypeError) as problem:
+        raise Refused("no_data", f"{remains.place}: its record of the cluster's parameters is not whole:"
+                      f" {problem!r}", data=remains.place) from problem
 
 
 def _check_alike(name: str, remains: Sequence[Remains]) -> None:
@@ -175,23 +259,32 @@ def _check_alike(name: str, remains: Sequence[Remains]) -> None:
         nodes[each.node] = each.place
 
 
-def _check_enough(parameters: Parameters, remains: Sequence[Remains]) -> None:
+def _check_enough(parameters: Parameters, remains: Sequence[Remains], left_out: Collection[str],
+                  old: Mapping[str, str]) -> None:
     """Refuse without a majority of every cohort that may be the newest of its partition."""
+    lacking = _lacking(parameters, remains, left_out)
+    if lacking:
+        words = "; ".join(f"{need} more of {', '.join(absent)} (partitions {', '.join(map(str, which[:SHOWN]))}"
+                          f"{', …' if len(which) > SHOWN else ''})"
+                          for (need, absent), which in [*lacking.items()][:SHOWN])
+        why = f" ({'; '.join(old.values())})" if old else ""
+        raise Refused("too_few", f"from: what was acknowledged may be on directories that are not given; give"
+                      f" those of {words}{why}")
+
+
+def _lacking(parameters: Parameters, remains: Sequence[Remains],
+             left_out: Collection[str]) -> dict[tuple[int, tuple[str, ...]], list[int]]:
+    """How many more of which nodes are needed, and for which partitions."""
     lacking: dict[tuple[int, tuple[str, ...]], list[int]] = {}
     for partition in range(parameters.partitions):
         memories = {each.node: each.memories[partition] for each in remains}
-        trusted = [node for node, memory in memories.items() if not memory.is_suspect]
+        trusted = [node for node, memory in memories.items() if not memory.is_suspect and node not in left_out]
         for cohort in _cohorts(memories.values()):
             if not has_majority(cohort, trusted):
                 absent = tuple(sorted(name for name in cohort if name not in trusted))
                 need = majority(len(cohort)) - (len(cohort) - len(absent))
                 lacking.setdefault((need, absent), []).append(partition)
-    if lacking:
-        words = "; ".join(f"{need} more of {', '.join(absent)} (partitions {', '.join(map(str, which[:SHOWN]))}"
-                          f"{', …' if len(which) > SHOWN else ''})"
-                          for (need, absent), which in [*lacking.items()][:SHOWN])
-        raise Refused("too_few", f"from: what was acknowledged may be on directories that are not given; give"
-                      f" those of {words}")
+    return lacking
 
 
 def _cohorts(memories: Iterable[Memory]) -> list[tuple[str, ...]]:
@@ -207,19 +300,26 @@ def _newest(memories: Iterable[Memory]) -> Standing:
     return max((memory.standing for memory in memories), key=lambda standing: (standing.epoch, standing.era))
 
 
-def _document(memories: Mapping[str, Memory], incarnations: Mapping[str, str], skew_ms: int) -> Document:
+def _document(memories: Mapping[str, Memory], incarnations: Mapping[str, str], skew_ms: int,
+              lost: Return | None) -> Document:
     newest = _newest(memories.values())
     epoch = max(max(memory.promised, memory.standing.epoch) for memory in memories.values())
     is_open = len(_cohorts(memories.values())) > 1
     lapse_ms = max(memory.lapse_ms for memory in memories.values())
-    return Document(epoch, seats=seats_of(newest.cohort, incarnations), era=epoch, spent=epoch + EPOCHS_AHEAD,
-                    horizon_ms=lapse_ms, no_grant_before_ms=lapse_ms + skew_ms if is_open and lapse_ms else 0,
-                    write_id=f"restored-{epoch}", cause="restored from data directories")
+    is_barred = lost is not None or (is_open and lapse_ms > 0)
+    if lost is not None:
+        lapse_ms = max(lapse_ms, lost.now_ms + lost.horizon_ms)
+    return Document(epoch, seats=seats_of(newest.cohort, incarnations), era=epoch,
+                    spent=epoch + (EPOCHS_AHEAD if lost is None else EPOCHS_LOST),
+                    horizon_ms=lapse_ms, no_grant_before_ms=lapse_ms + skew_ms if is_barred else 0,
+                    write_id=f"restored-{epoch}", cause="restored from data directories" if lost is None else
+                    "restored from old copies")
 
 
-def _registration(remains: Remains) -> Registration:
+def _registration(remains: Remains, *, is_old: bool) -> Registration:
+    """One that a node started on this directory fits, or, where it is old, does not fit by its starts."""
     return attrs.evolve(_registration_of(remains.node), incarnation=remains.identity.incarnation,
-                        starts=remains.identity.starts)
+                        starts=remains.identity.starts + is_old)
 
 
 def _registration_of(node: str) -> Registration:

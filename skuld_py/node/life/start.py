@@ -15,6 +15,7 @@ from skuld_py.config import Parameters
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.registration import Registration
 from skuld_py.model.store import Store
+from skuld_py.node.life.backup import load_copied
 from skuld_py.node.life.identity import Start, Verdict, begin_start
 from skuld_py.partition.copies.scrub import Scrub
 from skuld_py.partition.data.needs import make_needs
@@ -25,6 +26,9 @@ from skuld_py.partition.leadership.suspicion import damaged, mark_damaged
 _ONLY_COPY = ("this node was forgotten: ZooKeeper has no entry of it any more, and as the cluster keeps one copy"
               " of each task, no other node can fill this one; move the data directory away and start again, or,"
               " if somebody has removed the entry by hand, put it back")
+_BACKUP = ("this data directory is a backup, and as the cluster keeps one copy of each task, no other node can"
+           " fill it with what came since. To go back to it, and lose that: 'skuld cluster destroy {0}', then"
+           " 'skuld cluster restore {0} --accept-loss --from DATA' with the directories of all nodes")
 
 
 def prepare(store: Store, registered: Registration | None, fresh: str, parameters: Parameters) -> tuple[
@@ -33,11 +37,14 @@ def prepare(store: Store, registered: Registration | None, fresh: str, parameter
 
     ``registered`` is what the registry holds under the node's name now, ``fresh`` a new random incarnation.
     Also gives how many records each scrubbed partition lost, by table. ``Refused``, and nothing is changed, when
-    the node was forgotten and no other one can fill it.
+    the node was forgotten, or starts on a backup, and no other one can fill it.
     """
+    is_copy = load_copied(store) is not None
     start = begin_start(store, registered, fresh, parameters.partitions)
     if start.verdict is Verdict.FORGOTTEN and parameters.replicas == 1:
         raise Refused("forgotten", _ONLY_COPY)
+    if is_copy and start.verdict is not Verdict.SAME and parameters.replicas == 1:
+        raise Refused("only_copy", _BACKUP.format(parameters.cluster))
     store.commit()
     scrubbed = {partition: _scrub(store, partition, parameters)
                 for partition in damaged(store, parameters.partitions)}

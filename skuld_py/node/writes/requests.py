@@ -21,6 +21,7 @@ from skuld_py.node.writes.cancel import CancelOperation
 from skuld_py.node.writes.keep import Keeper
 from skuld_py.node.writes.names import Found, Naming
 from skuld_py.node.writes.tasks import batch_of, check_tasks, named_in, part_of, without
+from skuld_py.node.writes.unled import Unled
 from skuld_py.node.writes.write import Named, WriteOperation
 from skuld_py.partition.leadership.quorum import majority
 
@@ -36,6 +37,7 @@ class WriteRequests:
         self._view = operations.view
         self._outbox = operations.outbox
         self._admission = admission
+        self._unled = Unled(operations.view)
         self.asked: Asked = {m.Enqueue: self._enqueue, m.Append: self._append, m.Complete: self._complete,
                              m.Cancel: self._cancel}
         self.served = Keeper(operations.view, floor).served
@@ -47,6 +49,7 @@ class WriteRequests:
             if ids.newest_ms(batch.ids) > newest_ms:
                 raise Refused("future_id", "id: made in the future by this node's clock; check the clock")
         groups = self._admission.group(b"".join([batch.ids for batch in message.batches]))
+        self._unled.check(now_ms, groups)
         w = self._admission.owners(message.w)  # here it is refused: behind peers' answers it would end the node
         named = named_in(message.batches) if is_odd else {}
         if not named:

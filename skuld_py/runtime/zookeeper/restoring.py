@@ -16,6 +16,7 @@ from typing import Any
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from skuld_py.errors import Refused
+from skuld_py.model.roster import Roster
 from skuld_py.node.life.rebuilding import Rebuilt
 from skuld_py.runtime.zookeeper.clusters import (
     ROOT,
@@ -26,13 +27,15 @@ from skuld_py.runtime.zookeeper.clusters import (
     remove_tree,
 )
 from skuld_py.runtime.zookeeper.log_reading import CHUNK_BYTES_MAX, Header, chunk_path, digest_of, entry_path
+from skuld_py.runtime.zookeeper.rosters import roster_path
 
 _BATCH = 200
 FOLDERS = ("nodes", "members", "partitions", "log", "origin")
 
 
-def write_cluster(hosts: str, made: Rebuilt, timeout_s: float = 10.0) -> None:
-    """Write it; ``Refused`` when ZooKeeper has such a cluster."""
+def write_cluster(hosts: str, made: Rebuilt, timeout_s: float = 10.0, *, roster: Roster | None = None) -> None:
+    """Write it; ``Refused`` when ZooKeeper has such a cluster. With a ``roster`` it has keys, and ``hosts`` a
+    login, to which all of it belongs."""
     root = path_of(made.parameters.cluster)
     with connection(hosts, timeout_s, is_write=True) as client:
         client.ensure_path("/")
@@ -50,6 +53,8 @@ def write_cluster(hosts: str, made: Rebuilt, timeout_s: float = 10.0) -> None:
             client.create_async(f"{root}/{folder}", b"{}" if folder == "origin" else b"").get(timeout=timeout_s)
         _advance(client, root, made.origin.version, timeout_s)
         _fill(client, root, made, timeout_s)
+        if roster is not None:
+            client.create_async(roster_path(root), roster.encode()).get(timeout=timeout_s)
         client.create_async(f"{root}/parameters", encoded(made.parameters)).get(timeout=timeout_s)
 
 
