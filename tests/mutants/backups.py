@@ -69,7 +69,6 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(REFUSED, "refused-at-once", "an election does not refuse tasks", "Unled.check",
              "if unled_ms >= limit_ms:", "if unled_ms:"),
     _seen_by(UNLED + "test_without_the_option_tasks_are_stored_as_ever", "refused-unasked",
-             "without the option tasks are stored", "Unled.check",
-             "        if not limit_ms:\n            return\n",
-             ""),
+             "without the option tasks are stored", "WriteRequests._enqueue",
+             "if self._view.timing.refuse_unled:", "if True:"),
 )

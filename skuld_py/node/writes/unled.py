@@ -24,10 +24,8 @@ class Unled:
         """By partition: the newest epoch known when it was first met without a leader, and when that was."""
 
     def check(self, now_ms: int, partitions: Iterable[int]) -> None:
-        """``Refused`` if one of them has had no leader for longer than the option says."""
+        """``Refused`` if one of them has had no leader for as long as the option, which is given, says."""
         limit_ms = self._view.timing.refuse_unled
-        if not limit_ms:
-            return
         for partition in partitions:
             unled_ms = self._unled_ms(now_ms, partition)
             if unled_ms >= limit_ms:
