@@ -82,7 +82,7 @@ def with_progress(connection: Connection, rows: tuple[Running, ...], now_ms: int
 def with_batches(connection: Connection, rows: tuple[Running, ...], timeout_s: float) -> tuple[Running, ...]:
     """The same with a row for each batch that takes long, in place of its tasks; those ahead of them are left out
     too, that the same worker has claimed for the next one."""
-    found = batches_of(connection, timeout_s)
+    found = batches_told(connection, timeout_s)
     own = {(holder, batch.queue, batch.function) for holder, batch in found}
     together = [Running("", batch.queue, f"{many(batch.tasks, 'task')} of {harmless(batch.function)}", holder,
                         batch.since_ms, progress_of_batch(batch)) for holder, batch in found]
@@ -90,7 +90,7 @@ def with_batches(connection: Connection, rows: tuple[Running, ...], timeout_s: f
     return tuple(sorted([*together, *singles], key=lambda row: row.start_ms))
 
 
-def batches_of(connection: Connection, timeout_s: float) -> list[tuple[str, BatchStatus]]:
+def batches_told(connection: Connection, timeout_s: float) -> list[tuple[str, BatchStatus]]:
     """The batches that workers have told of, each with its worker's name; none, when that cannot be asked."""
     found: list[tuple[str, BatchStatus]] = []
     behind = ""
