@@ -84,7 +84,7 @@ class Worker:
         weights = {} if takes_seats and not queues else weights_of(queues)
         claiming, writing, attending, self._reading = (Client(nodes, holder=holder) for _ in range(4))
         self._slots, self._grace_s = slots, grace_s
-        self._engine, self._report = engine, report
+        self._engine, self._report, self._spark = engine, report, ""
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._running: dict[Key, Run] = {}
         self._writing: dict[Key, Run] = {}
@@ -94,7 +94,6 @@ class Worker:
         self._claimed_ahead, self._signals, self._beside, self._has_room, self._is_claiming = 0, 0, 0, False, True
         self._stop_at: float | None = None
         self._failure: str | None = None
-        self._spark = ""
         self._claimer = Claimer(claiming, weights, lease_s, slots,
                                 on_claims=partial(self._post, self._on_claims),
                                 on_known=partial(self._post, self._on_known),
