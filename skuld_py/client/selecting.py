@@ -69,7 +69,7 @@ class _Choice:
         return self.error is None or fnmatchcase(error.decode("utf-8", "replace").lower(), self.error.lower())
 
 
-Act = Callable[[Sequence[Task], m.Listed], Work[int]]
+Act = Callable[[Sequence[Task], "m.Listed"], Work[int]]
 """Does it to some tasks of a page; gives to how many."""
 
 

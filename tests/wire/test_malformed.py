@@ -127,7 +127,7 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "a bool for an operation": (header([[True, 1]]), "messages[0]", "True is no message code"),
     "no operation": (header([[]]), "messages[0]", "is cut off"),
     "a message that is no list": (header([7]), "messages[0]", "is no array"),
-    "a missing field": (raw(m.Acked, 7), "Acked", "has 2 fields, not 3"),
+    "a missing field": (raw(m.Renewed, 7), "Renewed", "has 3 fields, not 4"),
     "an extra field": (raw(m.Greet, 7, 8), "Greet", "has 2 fields, not 1"),
     "a missing field of a row": (enqueue([JOBS, ID]), "Enqueue.batches[0]", "has 2 fields, not 3"),
     "a column that is none": (enqueue([JOBS, ID, [b""]]), PAYLOADS, "is not [lengths, frame]"),

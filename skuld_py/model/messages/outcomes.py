@@ -62,7 +62,6 @@ class Evict(Message):
 
     roles = ROLE_CLIENT
     since = 3
-    is_promise = False
     columns = ("ids", "tokens")
     request: int = fields.number()
     ids: bytes = fields.ids()

@@ -50,8 +50,7 @@ class Steward(Duty):
         self._view = operations.view
         self._outbox = operations.outbox
         self._timekeeper = timekeeper
-        self._exchanges = exchanges
-        self._moves, moves.suspects = moves, self.suspects
+        self._exchanges, self._moves, moves.suspects = exchanges, moves, self.suspects
         self.slices = Slices(operations, exchanges)
         self.losses, self.audits = Losses(operations, exchanges), Audits(operations, exchanges)
         self.gatherings = Gatherings(operations, exchanges)
