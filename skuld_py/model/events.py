@@ -154,9 +154,11 @@ class DocumentSwapped:
 
 @attrs.frozen
 class RevisionsRead:
-    """The newest revisions of a partition's document, newest first; None: the registry did not answer."""
+    """The newest revisions of a partition's document, newest first, ``most`` at most; None: the registry did not
+    answer."""
 
     partition: int
+    most: int
     revisions: tuple[Revision, ...] | None
 
 

@@ -139,8 +139,8 @@ class SingleNode:
                 self._answers.append((client, message))
             case ReadDocument(partition):
                 self._events.append(DocumentRead(partition, version, document))
-            case ReadRevisions(partition):
-                self._events.append(RevisionsRead(partition, (revision_of(document, version, WRITER),)))
+            case ReadRevisions(partition, most):
+                self._events.append(RevisionsRead(partition, most, (revision_of(document, version, WRITER),)))
             case SwapDocument(partition, expected, wanted):
                 outcome = Outcome.WON if version == expected else Outcome.LOST
                 if outcome is Outcome.WON:

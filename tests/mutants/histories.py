@@ -14,6 +14,9 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    _seen_by(RECALLING + "test_who_asks_for_less_does_not_shorten_what_another_is_told",
+             "shortened-by-another", "a history that was asked for less answers for one that was asked for all",
+             "Recalling.on_read", " or event.most < self._most", ""),
     _seen_by(KEPT, "history-without-end", "of a history the oldest go", "Histories.settle",
              "            with suppress(KazooException, KazooTimeoutError):  # the next one prunes\n"
              "                self._prune(partition)\n", "            pass\n"),

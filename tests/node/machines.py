@@ -131,7 +131,7 @@ class Machines:
                 self.flying.append((name, DocumentRead(effect.partition, version, document)))
             case ReadRevisions():
                 told = None if self.is_in_doubt else tuple(self.revisions[effect.partition][: effect.most])
-                self.flying.append((name, RevisionsRead(effect.partition, told)))
+                self.flying.append((name, RevisionsRead(effect.partition, effect.most, told)))
             case SwapDocument():
                 version, _ = self.documents.get(effect.partition, (-1, NOBODY))
                 outcome = Outcome.WON if version == effect.version else Outcome.LOST

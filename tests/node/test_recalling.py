@@ -32,6 +32,16 @@ def test_who_froze_it_and_who_leads_it_is_told_the_newest_first() -> None:
     assert recalled(machines, other, 2, 1, 1) == m.Recalled(3, 0, (frozen,))
 
 
+def test_who_asks_for_less_does_not_shorten_what_another_is_told() -> None:
+    machines = Machines(partitions=4)
+    machines.pass_time(2_000)
+    asked(machines, machines.documents[2][1].leader, first=2, count=1)
+    machines.ask(machines.names[0], m.Recall(7, 2, 1, 1))
+    answer = recalled(machines, machines.names[0], 2, 1)
+
+    assert isinstance(answer, m.Recalled) and len(answer.rows) == 2
+
+
 def test_of_many_partitions_it_says_where_to_go_on() -> None:
     machines = Machines(partitions=128)
     machines.pass_time(6_000)

@@ -43,8 +43,9 @@ class Recalling(Operation):
             self.on_deadline(now_ms)
 
     def on_read(self, event: RevisionsRead) -> None:
-        """A history came, for whomever; the last one that is awaited is the answer."""
-        if event.partition not in self._open:
+        """A history came, for whomever: one that was asked for less of it is not the answer. The last one that is
+        awaited is."""
+        if event.partition not in self._open or event.most < self._most:
             return
         if event.revisions is None:
             self.refuse("unavailable", UNANSWERED)

@@ -81,12 +81,11 @@ class Documents:
                 outcome, version = self._outcome(effect.partition, answer)
                 self._emit(DocumentSwapped(effect.partition, effect.document.write_id, outcome, version))
 
-    def recall(self, effects: Sequence[ReadRevisions]) -> None:
-        """Read histories, one after the other: nothing waits for them but people."""
-        for effect in effects:
-            is_connected = self._connection.client.connected
-            self._emit(self._histories.read(effect.partition, effect.most) if is_connected else
-                       RevisionsRead(effect.partition, None))
+    def recall(self, effect: ReadRevisions) -> None:
+        """Read a history. Nothing waits for it but people, so it is the one thing of its pass."""
+        is_connected = self._connection.client.connected
+        self._emit(self._histories.read(effect.partition, effect.most) if is_connected else
+                   RevisionsRead(effect.partition, effect.most, None))
 
     def _ask(self, effect: ReadDocument | SwapDocument) -> Any:
         """The answer to come; a ready one when it is clear without asking; None when not connected."""

@@ -75,12 +75,12 @@ class Histories:
             names = self._connection.wait(client.get_children_async(path))
             newest = sorted(filter(_NAME.fullmatch, names), key=_number, reverse=True)[:most]
             answers = [client.get_async(f"{path}/{name}") for name in newest]
-            return RevisionsRead(partition, tuple(
+            return RevisionsRead(partition, most, tuple(
                 each for answer in answers if (each := self._revision(answer)) is not None))
         except NoNodeError:
-            return RevisionsRead(partition, ())
+            return RevisionsRead(partition, most, ())
         except (KazooException, KazooTimeoutError):
-            return RevisionsRead(partition, None)
+            return RevisionsRead(partition, most, None)
 
     def _revision(self, answer: Any) -> Revision | None:
         """One; none if it was pruned meanwhile, or is not ours to read."""

@@ -144,7 +144,10 @@ class Registry:
             self._look_at_s = time.monotonic() + self._look()
         self._documents.carry_out(documents)
         self._log.work()
-        self._documents.recall(histories)
+        for effect in histories[:1]:
+            self._documents.recall(effect)
+        for effect in histories[1:]:
+            self._connection.put(effect)  # behind the documents that have come meanwhile
         return min(self._look_at_s, self._log.due_s()) - time.monotonic()
 
     def _look(self) -> float:

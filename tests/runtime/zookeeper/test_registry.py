@@ -399,7 +399,7 @@ def test_each_revision_is_kept_with_its_writer_and_its_time_and_the_oldest_go(
         registry.perform(SwapDocument(3, 2, document("late")))
         registry.perform(ReadRevisions(3, 100))
         registry.perform(ReadRevisions(4, 100))
-        events.wait(RevisionsRead(4, ()))
+        events.wait(RevisionsRead(4, 100, ()))
         (told,) = [event for event in events.all if isinstance(event, RevisionsRead) and event.partition == 3]
         assert told.revisions is not None
         assert [(each.version, each.cause) for each in told.revisions] == [
