@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from skuld_py.client.asking import Joint, Work
-from skuld_py.client.pursuit import RETRIED_CODES
+from skuld_py.client.pursuit import FINAL_CODES, RETRIED_CODES
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
 
@@ -92,7 +92,7 @@ def one_by_one(items: Sequence[T], do: Callable[[Sequence[T]], Work[Sequence[R]]
 
 
 def _is_about_one(error: SkuldError) -> bool:
-    return error.code == "conflict" or (isinstance(error, Refused) and error.code not in ABOUT_ALL)
+    return error.code in FINAL_CODES or (isinstance(error, Refused) and error.code not in ABOUT_ALL)
 
 
 def out_of_time(is_unsent: bool) -> SkuldError:

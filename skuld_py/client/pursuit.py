@@ -58,7 +58,7 @@ GRANTED_MAX = 1_000
 """How many answers with claims a client remembers the node of."""
 CLOSED = "the client is closed; make another one"
 OTHER_LOOP = "the client belongs to the event loop of its first call; make one for each loop"
-FINAL_CODES = ("conflict",)
+FINAL_CODES = ("conflict", "too_old")
 """Refusals that no second question changes, even where they leave in doubt what was stored."""
 
 

@@ -1,6 +1,6 @@
 """The verbs about all tasks of which something is so: those of a queue, that call a function, that failed with
-such an error, that were enqueued between two times. Dead ones are retried, those that wait are cancelled or moved
-to another queue, both are purged, and claims are taken from their holder.
+such an error, that were enqueued between two times. Dead ones are retried, those that wait are cancelled,
+both are purged, and claims are taken from their holder.
 
 A page is found and done at a time: memory stays bounded, and after an error some are done. Asked for again, it
 goes on with the others, since what is done is not found any more. With ``dry_run`` it only counts.
@@ -17,15 +17,12 @@ from fnmatch import fnmatchcase
 import attrs
 
 from skuld_py.calls.payloads import check_name, function_of
-from skuld_py.client import checking
 from skuld_py.client.asking import Work, as_part, ask, verb
 from skuld_py.client.concluding import Concluding
 from skuld_py.client.holding import verdicts_of
-from skuld_py.client.moving import copy_of
-from skuld_py.client.options import batches_of
 from skuld_py.client.preludes import Time, time_ms_of
 from skuld_py.client.reading import Reading
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, SkuldError
 from skuld_py.model import columns, names
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
@@ -39,6 +36,7 @@ _DEAD = 1 << State.DEAD
 _CLAIMED = 1 << State.CLAIMED
 _TO_COME = 1 << State.WAITING | 1 << State.SCHEDULED | 1 << State.BLOCKED
 _TOKEN_BYTES = 8
+_GONE_CODES = ("too_old", "no_such_task")
 
 
 @attrs.frozen
@@ -69,7 +67,7 @@ class _Choice:
         return self.error is None or fnmatchcase(error.decode("utf-8", "replace").lower(), self.error.lower())
 
 
-Act = Callable[[Sequence[Task], "m.Listed"], Work[int]]
+Act = Callable[[Sequence[Task]], Work[int]]
 """Does it to some tasks of a page; gives to how many."""
 
 
@@ -118,30 +116,12 @@ class Selecting(Concluding, Reading):
                   progress: Callable[[int], None] | None = None) -> Work[int]:
         """Cancel all tasks of a queue, or of all, that wait, are scheduled or blocked, and the dead ones too, so
         that none of them ever runs; gives how many. Which of them is chosen as in ``retry_all``. It cannot be
-        taken back."""
+        taken back.
+
+        Dead ones from before the time for which ended tasks are kept are left out and not counted, though
+        ``dry_run`` counts them: nothing changes them any more, and they are collected by themselves."""
         choice = self._choice(queue, _TO_COME | _DEAD, since, until, function, error)
         return (yield from self._each_page(choice, None if dry_run else self._each(self._cancelled), progress))
-
-    @verb
-    def move_all(self, queue: str, to: str, *, function: str | None = None, since: Time | None = None,
-                 until: Time | None = None, dry_run: bool = False,
-                 progress: Callable[[int], None] | None = None) -> Work[int]:
-        """Move all tasks of a queue that wait, are scheduled or blocked to another one; gives how many. Which of
-        them is chosen as in ``retry_all``.
-
-        A moved task is a copy with another id, which follows from the first one's: as old, without a unique name,
-        with no attempts yet. The first one is cancelled, and who waits for that sees it so. None is lost and none
-        copied twice, whatever breaks; move again. One that is claimed in that very moment goes on in the other
-        queue when its claim has ended, unless it was completed by then.
-        """
-        names.check_name("to", to)
-        if to == queue:
-            raise Refused("bad_name", f"to: {to!r} is the queue where they are; name another", field="to")
-        choice = self._choice(queue, _TO_COME, since, until, function, None)
-
-        def moved(tasks: Sequence[Task], page: m.Listed) -> Work[int]:
-            return self._moved(to, tasks, page)
-        return (yield from self._each_page(choice, None if dry_run else moved, progress))
 
     @verb
     def release_all(self, queue: str | None = None, *, holder: str, function: str | None = None,
@@ -172,7 +152,7 @@ class Selecting(Concluding, Reading):
     @staticmethod
     def _each(act: Callable[[Sequence[bytes]], Work[int]]) -> Act:
         """What is done to tasks by their ids alone."""
-        return lambda tasks, page: act([task.id for task in tasks])
+        return lambda tasks: act([task.id for task in tasks])
 
     def _each_page(self, choice: _Choice, act: Act | None,
                    progress: Callable[[int], None] | None) -> Work[int]:
@@ -197,26 +177,10 @@ class Selecting(Concluding, Reading):
         if choice.error is not None and not has_errors:
             read = yield from self._get([task.id for task in tasks])
             tasks = [task for task in read if choice.suits(task) and choice.has_error(task.error or b"")]
-        done = len(tasks) if act is None or not tasks else (yield from act(tasks, page))
+        done = len(tasks) if act is None or not tasks else (yield from act(tasks))
         return len(tasks), done, page.upto
 
-    def _moved(self, to: str, tasks: Sequence[Task], page: m.Listed) -> Work[int]:
-        """Copies, which wait for the first ones; then those are cancelled. Copies of what was completed before
-        are cancelled, too."""
-        records = dict(zip(task_ids.split(page.ids), page.bodies.unpack("bodies"), strict=True))
-        copies = [copy_of(task.id, records[task.id], to) for task in tasks]
-        at = 0
-        for rests in checking.chunks([copy.rest for copy in copies]):
-            part, at = copies[at : at + len(rests)], at + len(rests)
-            batches = batches_of([copy.head for copy in part], [copy.id for copy in part], rests)
-            yield from ask(m.Acked, m.Enqueue(0, 0, batches))
-        answer = yield from ask(m.Acked, m.Cancel(0, 0, 0, b"".join([task.id for task in tasks])))
-        ended = columns.unpack_u64(answer.message.ended)
-        if ended:
-            yield from self._cancelled([copies[number].id for number in ended])
-        return len(tasks) - len(ended)
-
-    def _evicted(self, tasks: Sequence[Task], page: m.Listed) -> Work[int]:
+    def _evicted(self, tasks: Sequence[Task]) -> Work[int]:
         ended = 0
         answer = yield from ask(m.Renewed, m.Evict(
             0, b"".join([task.id for task in tasks]), columns.pack_u64([task.claims[-1].token for task in tasks])))
@@ -227,7 +191,18 @@ class Selecting(Concluding, Reading):
         return ended
 
     def _cancelled(self, ids: Sequence[bytes]) -> Work[int]:
-        return (yield from self._marked(ids))
+        """Those that can be. Where some cannot, halves are asked for: one that has been collected since it was
+        found, or is to be, must not keep its page from being done for ever."""
+        try:
+            return (yield from self._marked(ids))
+        except SkuldError as error:
+            if error.code not in _GONE_CODES:
+                raise
+        if len(ids) == 1:
+            return 0
+        half = len(ids) // 2
+        first = yield from self._cancelled(ids[:half])
+        return first + (yield from self._cancelled(ids[half:]))
 
     def _revived(self, ids: Sequence[bytes]) -> Work[int]:
         outcomes = yield from self._revive(ids)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from skuld_py.client.pursuit import FINAL_CODES
 from skuld_py.errors import KEY_CODES, Fenced, Refused, SkuldError, Uncertain
 
 _STATUS = {
@@ -82,9 +83,9 @@ def problem_of(error: SkuldError, *, is_repeatable: bool, ids: list[str] | None 
     named = _FIELD.match(error.message)
     name = field if isinstance(field, str) else named[1] if named else None
     if isinstance(error, Uncertain):
-        is_conflict = error.code == "conflict"
-        return Problem(409 if is_conflict else UNCERTAIN_STATUS, error.code, error.message, field=name,
-                       retry=is_repeatable and not is_conflict, outcome="uncertain", ids=ids)
+        is_final = error.code in FINAL_CODES
+        return Problem(409 if is_final else UNCERTAIN_STATUS, error.code, error.message, field=name,
+                       retry=is_repeatable and not is_final, outcome="uncertain", ids=ids)
     if not isinstance(error, Refused):
         return Problem(500, error.code, "a stored record is damaged; the node's log names it", outcome="uncertain")
     status = _STATUS.get(error.code, REFUSED_STATUS)

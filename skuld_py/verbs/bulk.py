@@ -1,5 +1,5 @@
 """The verbs about all tasks of which something is so, which take as long as there are many: retry, cancel, purge,
-move, and take from a holder.
+and take from a holder.
 
 Each can be asked what it would do. Tasks that are named by their ids have verbs of their own (``tasks``).
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict
 
-from skuld_py.verbs.options import ANY_QUEUE, FUNCTION, QUEUE, SINCE, UNTIL, Line, Option, Plain, Request
+from skuld_py.verbs.options import ANY_QUEUE, FUNCTION, SINCE, UNTIL, Line, Option, Plain, Request
 from skuld_py.verbs.schemas import Says
 from skuld_py.verbs.verb import Given, Said, Scope, verb
 from skuld_py.verbs.words import many
@@ -23,7 +23,6 @@ ERROR = Option(
     "error", Line(1, 500, "*timeout*"), None, shown="all", word="PATTERN",
     help="Only tasks whose last error is like this; * is any text, large letters are like small ones.",
     told="Only tasks whose last error is like this pattern: * is any text, large letters are like small ones.")
-TO = Option("to", Plain.NAME, word="QUEUE", help="The queue to which they are moved.", told=None)
 HOLDER = Option(
     "holder", Plain.HOLDER, word="NAME",
     help="Whose claims are taken, as 'skuld get' shows it.",
@@ -97,7 +96,8 @@ async def purge_all(client: AsyncClient, dry_run: bool, progress: Callable[[int]
     """Cancel the tasks of QUEUE, or of all queues, that wait, are scheduled or blocked, and the dead ones too.
 
     None of them ever runs, or can be retried; it cannot be taken back. Say which with the options, and look first
-    what it would do. Claimed ones go on. A page at a time: after an error some are cancelled; run it again.
+    what it would do. Claimed ones go on, and dead ones that are about to be collected stay as they are. A page at
+    a time: after an error some are cancelled; run it again.
 
     \b
     Examples:
@@ -105,26 +105,6 @@ async def purge_all(client: AsyncClient, dry_run: bool, progress: Callable[[int]
       skuld bulk purge reports --error '*no such table*'
     """
     return Chosen(count=await client.purge_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
-
-
-@verb("POST /v1/bulk/move", Scope.ADMIN,
-      Request("MoveAll", "Tasks that are to wait in another queue.",
-              (QUEUE, TO, FUNCTION, SINCE, UNTIL, DRY_RUN)),
-      Chosen, "Move all tasks of which this is so that wait, are scheduled or blocked to another queue; says how"
-      " many. Each becomes another task, with another id, and the first one is cancelled.",
-      command="bulk move", is_long=True, says=lambda done, given: _said(done, given, "moved"))
-async def move_all(client: AsyncClient, dry_run: bool, progress: Callable[[int], None], **which: Any) -> Chosen:
-    """Move the tasks of QUEUE that wait, are scheduled or blocked to another queue.
-
-    A moved task is a copy with another id, and the first one is cancelled: who waits for that sees it so. None is
-    lost, and none copied twice, whatever breaks; run it again. Claimed ones go on.
-
-    \b
-    Examples:
-      skuld bulk move reports --to reports-slow --function shop:yearly --dry-run
-      skuld bulk move reports --to reports-slow --function shop:yearly
-    """
-    return Chosen(count=await client.move_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
 
 
 @verb("POST /v1/bulk/release", Scope.ADMIN,
@@ -147,4 +127,4 @@ async def release_all(client: AsyncClient, dry_run: bool, progress: Callable[[in
     return Chosen(count=await client.release_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
 
 
-VERBS = (retry_all, cancel_all, purge_all, move_all, release_all)
+VERBS = (retry_all, cancel_all, purge_all, release_all)

@@ -42,7 +42,7 @@ OF_CONFIG = ("config show",)
 OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow status", "workflow list",
                "workflow await", "workflow kill")
 OF_ARCHIVE = ("archive compact", "history files", "history restore")
-OF_BULK = ("bulk cancel", "bulk retry")
+OF_BULK = ("bulk cancel", "bulk purge", "bulk release", "bulk retry")
 OF_SCHEDULE = ("schedule list", "schedule put", "schedule remove")
 GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "bulk": OF_BULK,
           "config": OF_CONFIG, "workflow": OF_WORKFLOW}

@@ -110,6 +110,7 @@ def store(items: Sequence[int]) -> Work[list[int]]:
 def test_no_call_fails_for_another_ones_fault(count: int, data: some.DataObject) -> None:
     kinds: dict[int, SkuldError] = {
         item: data.draw(some.sampled_from([Refused("conflict", "it"), Uncertain("conflict", "it"),
+                                           Uncertain("too_old", "it"),
                                            Refused("future_id", "it")]))
         for item in data.draw(some.sets(some.integers(0, count - 1), max_size=5))}
     judge = Judge(kinds)

@@ -98,6 +98,7 @@ class World:
     ([failed("uncertain", False), failed("busy")], True, Uncertain, "deadline"),
     ([failed("uncertain", False), failed("conflict")], True, Uncertain, "conflict"),
     ([failed("conflict", False)], True, Uncertain, "conflict"),
+    ([failed("too_old", False)], True, Uncertain, "too_old"),
     ([GONE], True, Refused, "unreachable"),
     ([GONE, GONE, COUNTED], False, m.Counted, ""),
     ([failed("busy"), GONE], True, Refused, "busy"),
@@ -187,8 +188,9 @@ def test_a_silent_node_is_passed_over_for_a_while() -> None:
     assert [node for _, node in world.sent].count(deaf) == 2
 
 
-def test_a_conflict_is_asked_once_however_much_it_leaves_in_doubt() -> None:
-    world = World([failed("conflict", False)])
+@pytest.mark.parametrize("code", ["conflict", "too_old"])
+def test_what_no_question_changes_is_asked_once_however_much_it_leaves_in_doubt(code: str) -> None:
+    world = World([failed(code, False)])
     world.pursue(is_idempotent=True)
 
     assert len(world.sent) == 1

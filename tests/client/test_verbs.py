@@ -31,7 +31,8 @@ from skuld_py.client.waiting import End
 from skuld_py.model.ids import time_of, to_text
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.messages import ENDS_MAX
-from skuld_py.model.task import LogEntry, Task
+from skuld_py.model.task import LogEntry
+from skuld_py.partition.copies.garbage import collect
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
 
 VERBS = {name for of in Verbs.__mro__ for name, value in vars(of).items() if isinstance(value, verb | stream)}
@@ -458,37 +459,6 @@ def what_is_dead_is_purged_too_and_by_its_error(client: Any, queue: str) -> None
     client.complete(held)
 
 
-@of("move_all")
-def what_waits_goes_on_in_another_queue_as_it_was(client: Any, queue: str) -> None:
-    to, later = f"{queue}-to", datetime.now(UTC) + timedelta(days=1)
-    first = client.enqueue(queue, b"first", priority=3, retry=Retry(max_attempts=7), headers={"a": "b"})
-    keyed = client.enqueue_many(queue, [b"k1", b"k2"], key="customer 7")
-    scheduled = client.enqueue(queue, b"later", not_before=later, unique="once")
-    client.enqueue(queue, b"blocked", deps=[scheduled])
-    held = client.claim_one(queue)
-    told: list[int] = []
-
-    assert held.id == first
-    assert client.move_all(queue, to, dry_run=True) == 4 and client.count(to) == 0
-    assert client.move_all(queue, to, function="shop:add") == 0
-    assert client.move_all(queue, to, progress=told.append) == 4 == told[-1]
-    assert client.move_all(queue, to) == 0
-    client.release(held)
-    assert client.move_all(queue, to) == 1
-
-    assert {task.state for task in client.list(queue)} == {"cancelled"}
-    found = {task.payload: task for task in client.list(to)}
-    assert [*found] and sorted(found) == [b"blocked", b"first", b"k1", b"k2", b"later"]
-    moved, was = found[b"first"], client.get(first)
-    for name in ("priority", "retry", "headers", "not_before_ms", "expires_ms", "enqueued_ms", "key"):
-        assert getattr(moved, name) == getattr(was, name), name
-    assert (moved.deps, moved.id == first, found[b"later"].not_before_ms) == (
-        (first,), False, client.get(scheduled).not_before_ms)
-    assert found[b"blocked"].deps == (scheduled,) and found[b"k1"].key == "customer 7"
-    assert keyed == sorted(keyed) and found[b"k1"].id < found[b"k2"].id
-    assert client.claim(to, wait_s=20)[0].payload == b"first"
-
-
 @of("release_all")
 def the_claims_of_a_holder_are_taken_from_it(client: Any, queue: str) -> None:
     client.enqueue_many(queue, [b"x"] * 3)
@@ -905,25 +875,29 @@ def test_a_purge_that_is_refused_between_pages_says_so_and_goes_on_when_it_is_re
         assert client.purge("q") == 1
 
 
-def test_a_task_that_is_completed_while_it_is_moved_runs_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_old_or_collected_keeps_no_page_from_being_purged(monkeypatch: pytest.MonkeyPatch) -> None:
+    marked = Selecting._marked
     with MemoryClient() as client:
-        done, waits = client.enqueue_many("q", [b"done", b"waits"])
-        bare = Selecting._bare
+        replica = client.cluster._node._node.view.vnodes[0].replica
+        old = client.enqueue_many("q", [b"x"] * 3, retry=Retry(max_attempts=1))
+        client.fail_many(client.claim("q", n=3))
+        client.advance(60)
+        replica.watermark.close(client.cluster.wall_ms())
+        client.advance(60)
+        client.enqueue_many("q", [b"y"] * 2)
+        gone = client.enqueue("q", b"z")
 
-        def complete_then_read(self: Selecting, ids: Sequence[bytes]) -> Work[list[Task]]:
-            found = yield from bare(self, ids)
-            if len(ids) == 2:
-                claims = {claim.id: claim for claim in client.claim("q", n=2)}
-                client.release(claims[waits])
-                client.complete(claims[done])
-            return found
+        def collect_then_mark(self: Selecting, ids: Sequence[bytes], copies: int = 0) -> Work[int]:
+            collect(replica, [gone])
+            return (yield from marked(self, ids, copies))
         with monkeypatch.context() as patched:
-            patched.setattr(Selecting, "_bare", complete_then_read)
-            moved = client.move_all("q", "to")
+            patched.setattr(Selecting, "_marked", collect_then_mark)
+            assert client.purge_all("q", dry_run=True) == 6
+            assert client.purge_all("q") == 2
 
-        assert moved == 1 and client.get(done).is_completed and client.get(waits).state == "cancelled"
-        assert {task.payload: task.state for task in client.list("to")}[b"done"] == "cancelled"
-        assert [claim.payload for claim in client.claim("to", n=9, wait_s=20)] == [b"waits"]
+        assert {task.state for task in client.get_many(old)} == {"dead"}
+        assert client.count("q", states=["cancelled"]) == 2
+        assert client.purge_all("q") == 0 and client.cancel_all("q") == 0
 
 
 OF_WORKFLOWS = {"submit_workflow", "workflow", "workflows", "await_workflow", "kill_workflow", "exhaust_input",
@@ -1075,8 +1049,6 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("retry_all", (), {"function": ""}, "bad_name"),
     ("cancel_all", ("a b",), {}, "bad_name"),
     ("purge_all", ("a b",), {}, "bad_name"),
-    ("move_all", ("q", "a b"), {}, "bad_name"),
-    ("move_all", ("q", "q"), {}, "bad_name"),
     ("release_all", ("q",), {"holder": "a b"}, "bad_name"),
     ("limits", ("a b",), {}, "bad_name"),
 ]

@@ -24,6 +24,7 @@ from skuld_py.gateway.problems import Problem, internal, problem_of
     (Uncertain("deadline", "no answer"), 504, None, True, "uncertain"),
     (Uncertain("no_leader", "not now"), 504, None, True, "uncertain"),
     (Uncertain("conflict", "id: other content, here or there"), 409, "id", False, "uncertain"),
+    (Uncertain("too_old", "id: 1 older than ended tasks are kept here"), 409, "id", False, "uncertain"),
     (Corrupt("tasks", b"key"), 500, None, False, "uncertain"),
 ])
 def test_an_error_becomes_an_answer(error: SkuldError, status: int, field: str | None, retry: bool,

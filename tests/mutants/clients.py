@@ -335,7 +335,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "    return (first + first)[: len(items)]\n", "A2",
            TOGETHER + "test_no_call_fails_for_another_ones_fault", seeds=0),
     mutant("conflict-in-doubt-is-all", "a conflict that may have been stored takes all of its request with it",
-           "_is_about_one", "    return error.code == \"conflict\" or (", "    return (", "A2",
+           "_is_about_one", "    return error.code in FINAL_CODES or (", "    return (", "A2",
            TOGETHER + "test_no_call_fails_for_another_ones_fault", seeds=0),
     mutant("each-asked-alone", "where no node is reached, each of a thousand calls asks alone", "_is_about_one",
            " and error.code not in ABOUT_ALL)", ")", "A2",
