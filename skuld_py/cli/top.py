@@ -89,8 +89,9 @@ def _look(connection: Any, timeout_s: float, *, as_json: bool) -> Look:
     seen, at_ms = situation.look(connection, timeout_s), now_ms()
     has_claims = any(row.claimed for row in seen.depths)
     found = running(connection, at_ms, timeout_s) if has_claims else ()
-    if found and not as_json:
-        found = with_batches(connection, with_progress(connection, found, at_ms, timeout_s), timeout_s)
+    if has_claims and not as_json:
+        singles = with_progress(connection, found, at_ms, timeout_s) if found else ()
+        found = with_batches(connection, singles, timeout_s)
     return Look(time.monotonic(), at_ms, seen, found)
 
 

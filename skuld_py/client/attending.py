@@ -21,7 +21,7 @@ LEASE_S_MAX = REPORT_LEASE_MS_MAX / 1000
 @attrs.frozen
 class BatchStatus:
     """``tasks`` tasks of a batched function that a worker runs together. ``ended``: of them; ``parts_done``: of
-    the ``parts`` of the Spark job that runs, as far as Spark has said."""
+    the ``parts`` of all its Spark jobs so far, as far as Spark has said; after a crash there are several jobs."""
 
     queue: str
     function: str

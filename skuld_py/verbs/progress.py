@@ -126,7 +126,7 @@ def progress_of(token: int, entries: Iterable[bytes]) -> Progress | None:
 
 
 def progress_of_batch(batch: BatchStatus) -> Progress:
-    """How far a batch is, for all of its tasks at once: those that ended, and the parts of the job that runs."""
+    """How far a batch is, for all of its tasks at once: those that ended, and the parts of its jobs so far."""
     parts = _part([batch.parts_done, batch.parts])
     own = Part(batch.ended, batch.tasks, _filled(batch.ended, batch.tasks)) if batch.ended or not parts else None
     return Progress(0, None, own, None, "", 1 if parts else 0, None, parts, {})

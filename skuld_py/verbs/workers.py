@@ -25,8 +25,9 @@ class BatchDocument(TypedDict):
     tasks: int
     ended: Annotated[int, Says("Of its tasks.")]
     since_ms: int
-    parts_done: Annotated[int, Says("Spark tasks that are over, of the job that runs.")]
-    parts: Annotated[int, Says("Spark tasks of the job that runs; 0 before Spark has said so.")]
+    parts_done: Annotated[int, Says("Spark tasks that are over, of all its jobs so far.")]
+    parts: Annotated[int, Says("Spark tasks of all its jobs so far, several jobs after a crash; 0 before Spark"
+                              " has said so.")]
 
 
 class WorkerDocument(TypedDict):

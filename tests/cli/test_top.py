@@ -119,6 +119,26 @@ def test_a_search_without_end_is_not_made() -> None:
     assert len(asked) == PAGES
 
 
+def test_a_batch_is_shown_though_its_tasks_are_older_than_what_is_looked_for(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = m.BatchRow("shop", "shop:add", 40, 3, 1_763_683_140_000, 1, 4)
+    worker = m.WorkerRow("anna", "host", 1, ("shop",), b"", "1.0", "", 1, 40, 40, "", "h:1", 0, batches=(batch,))
+    asked: list[m.Message] = []
+
+    def call(question: m.Message, *_: object, **__: object) -> m.Message:
+        asked.append(question)
+        return m.Mustered(0, (worker,), "", ()) if isinstance(question, m.Muster) else m.Listed(
+            0, b"", b"", b"", Column(), Column())
+
+    over: Any = SimpleNamespace(next_request=lambda: 0, call=call)
+    for claimed, as_json, is_asked in ((40, False, True), (40, True, False), (0, False, False)):
+        asked.clear()
+        monkeypatch.setattr(situation, "look", lambda *_, claimed=claimed: seen(row("shop", 0, claimed, 0)))
+        text = drawn(top._look(over, 5.0, as_json=as_json))
+        assert ("40 tasks of shop:add" in text) == any(isinstance(each, m.Muster) for each in asked) == is_asked
+        assert not any(isinstance(each, m.Get) for each in asked), "nothing was found whose progress could be read"
+
+
 def found_by(client: MemoryClient, asked: list[m.List]) -> tuple[Running, ...]:
     """As over a connection to a node."""
     def call(question: m.List, timeout_s: float, is_idempotent: bool) -> m.Message:
@@ -197,7 +217,8 @@ class Looks:
 
 def skuld(monkeypatch: pytest.MonkeyPatch, looks: Looks, *arguments: str) -> Result:
     monkeypatch.setattr(situation, "look", looks)
-    return CliRunner().invoke(main, ["top", "--every", "100ms", *arguments], prog_name="skuld")
+    words = ["top", "--every", "100ms", "--timeout", "500ms", *arguments]
+    return CliRunner().invoke(main, words, prog_name="skuld")
 
 
 def test_once_is_one_look_for_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +275,7 @@ from cli.test_top import row, seen
 from skuld_py.cli import situation
 situation.look = lambda *_: seen(row("reports", 7, 1, 2))
 from skuld_py.cli.main import main
-main(["top", "--every", "1h"], prog_name="skuld")
+main(["top", "--every", "1h", "--timeout", "500ms"], prog_name="skuld")
 """
 
 

@@ -108,4 +108,8 @@ MUTANTS: tuple[Mutant, ...] = (
            " if (row.holder, row.queue, row.function) not in own]", "]", "W5",
            "tests/worker/test_batches.py::test_how_far_a_batch_is_is_told_once_for_all_of_its_tasks_and_seen_where"
            "_one_of_them_is_looked_at", seeds=0),
+    mutant("batch-of-the-last-hour", "a batch of tasks that are older than an hour is not shown", "top._look",
+           "    if has_claims and not as_json:\n", "    if found and not as_json:\n", "W5",
+           "tests/cli/test_top.py::test_a_batch_is_shown_though_its_tasks_are_older_than_what_is_looked_for",
+           seeds=0),
 )

@@ -72,4 +72,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("ended-keeps-ringing", "operations that have ended wake their node", "Timers.forget",
            "        while heap and heap[0][1] not in operations:\n", "        while False:\n", "O3",
            "tests/node/test_asking.py::test_what_has_ended_wakes_its_node_no_more", seeds=0),
+    mutant("limited-without-a-leader", "a claim is told of limits where the home of its queue has no leader",
+           "GrantOperation.on_lent", " and self.view.leader_of(home):", ":", "A2",
+           CLUSTER + "test_a_home_that_nobody_leads_is_said_to_be_the_cause_and_not_the_limits", seeds=0),
 )

@@ -38,4 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("two-take-all", "two callers take all places of a gateway", "Places.taken",
            "        if has >= free:\n", "        if has >= (self._most + 1) // 2:\n", "A4",
            "tests/gateway/test_places.py::test_a_few_callers_that_take_all_they_get_leave_room_for_more", seeds=0),
+    mutant("revisions-in-doubt", "to ask for the revisions of documents counts as a change of them",
+           "operating.Recall", "    is_reading = True\n", "", "A4",
+           CLEARANCE + "test_a_request_is_a_reading_one_if_readers_may_make_it[Recall]", seeds=0),
 )

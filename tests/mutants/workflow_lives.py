@@ -16,6 +16,9 @@ GATHERED = "its_values_are_neither_gathered_nor_drawn"
 MUTANTS: tuple[Mutant, ...] = (
     _lived("lives-segments", "segments of a former workflow run in the next one", "flow.Flow._check_root",
            "if not run.claim.payload.endswith(life_bytes(step.life)):", "if False:", SEGMENTS),
+    _lived("lives-segments-end", "a former workflow's segment that still ran is completed in the next one",
+           "flow.Flow._end_one", "            self._check_root(step, run)\n", "",
+           "its_segments_that_still_run_complete_nothing_and_emit_nothing"),
     _lived("lives-step-kept", "a worker takes the next workflow for the former", "flow.Flow._step",
            " or known.life != life:", ":", SEGMENTS),
     _lived("lives-checked-by-nobody", "a former workflow's feeder exhausts the next one's input",

@@ -7,7 +7,7 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.events import Received
+from skuld_py.model.events import Received, Session, SessionChanged
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.setting import LIMITS, home_of
 
@@ -203,6 +203,18 @@ def test_a_loan_by_limits_that_hold_no_more_is_not_used(machines: Machines) -> N
     machines.give(borrower, Received(lender, lent))
 
     assert not grants(machines)
+
+
+def test_a_home_that_nobody_leads_is_said_to_be_the_cause_and_not_the_limits(machines: Machines) -> None:
+    put(machines, THREE)
+    give(machines, 5, 8)
+    asked = next(at for at, name in enumerate(machines.names) if name != home(machines)
+                 and machines.nodes[name].view.stocked("q"))
+    machines.give(home(machines), SessionChanged(Session.SUSPENDED))
+    machines.pass_time(1_000)
+
+    for _ in range(2):  # without a loan, then in the dry time behind it
+        assert ask(machines, m.Claim(3, "q", 5, 60_000, 0, "me"), asked) == m.Claimed(3, 0, (), "leaderless")
 
 
 # -- rate --------------------------------------------------------------------------------------

@@ -45,6 +45,12 @@ def test_the_table_has_every_request_and_every_role() -> None:
     assert set(TABLE) == set(ROLES)
 
 
+@pytest.mark.parametrize("of", REQUESTS, ids=lambda of: of.__name__)
+def test_a_request_is_a_reading_one_if_readers_may_make_it(of: type[m.Message]) -> None:
+    """What readers may not make may change something: an answer that was lost leaves a doubt, which is told."""
+    assert of.is_reading == (of in TABLE["reader"])
+
+
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("of", REQUESTS, ids=lambda of: of.__name__)
 def test_a_role_may_ask_for_what_is_its_own_and_for_nothing_else(role: str, of: type[m.Message]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,16 @@ from skuld_py.workflow.segments import feeder_id
 from worker.flows import Home
 
 SEEN: list[Any] = []
+MEANWHILE: list[Callable[[], None]] = []
+"""What is done while the next value is seen."""
 SIX_DAYS_S = 6 * 24 * 3600.0
 
 
 @skuld_py.task(name="lives.seen")
 def seen(value: Any) -> Any:
     SEEN.append(value)
+    while MEANWHILE:
+        MEANWHILE.pop()()
     return value
 
 
@@ -39,6 +44,7 @@ class House(Home):
 
     def __init__(self, place: Path) -> None:
         SEEN.clear()
+        MEANWHILE.clear()
         super().__init__({"id": "sums", "edges": [["numbers", "seen"], ["seen", "kept"]], "catalog": {
             "numbers": {"kind": "input", "function": "lives.numbers"},
             "seen": {"kind": "function", "function": "lives.seen"},
@@ -76,6 +82,21 @@ def test_its_segments_do_not_run_and_those_of_the_new_one_do(house: House) -> No
     house.draw(3)
     assert [isinstance(each, Returned) for step in ("numbers", "seen") for each in house.work(step)] == [True] * 2
     assert SEEN == [3]
+
+
+def test_its_segments_that_still_run_complete_nothing_and_emit_nothing(house: House) -> None:
+    MEANWHILE.append(house.submit_again)
+    house.draw(1)
+    house.work("numbers")
+    ending, = house.work("seen")
+    assert SEEN == [1]
+    assert isinstance(ending, Failed) and ending.is_final and "is of an earlier workflow sums" in ending.words
+    assert house.waiting("kept") == []
+
+    house.draw(2)
+    house.work("numbers")
+    ending, = house.work("seen")
+    assert isinstance(ending, Returned) and house.waiting("kept") == [2]
 
 
 def test_its_feeder_exhausts_no_input(house: House) -> None:

@@ -67,6 +67,7 @@ class Recall(Message):
 
     roles = ROLE_CLIENT
     since = 3
+    is_reading = True
     request: int = fields.number()
     first: int = fields.number(0, PARTITIONS_MAX)
     count: int = fields.number(0, STEERED_MAX)

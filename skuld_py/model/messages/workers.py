@@ -24,7 +24,7 @@ MISSING_MAX = 1_000
 @attrs.frozen
 class BatchRow:
     """``tasks`` tasks of a ``function`` that a worker runs together as Spark jobs, since ``since_ms``. ``ended``:
-    of them; ``parts_done`` of ``parts`` are over of the job that runs."""
+    of them; ``parts_done`` of the ``parts`` of all its jobs so far are over; after a crash there are several."""
 
     queue: str = fields.name()
     function: str = fields.text(FUNCTION_CHARS)

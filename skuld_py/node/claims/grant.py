@@ -21,6 +21,7 @@ import attrs
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import RELEASED
+from skuld_py.model.setting import home_of
 from skuld_py.node.claims.horizons import Horizons
 from skuld_py.node.claims.pick import pick
 from skuld_py.node.limits.borrower import Loans
@@ -94,7 +95,8 @@ class GrantOperation(CohortOperation):
         if self.is_closed or self.has_answered:
             return 0
         self.count = min(self.count, count)
-        if not count and self.view.stocked(self.queue):
+        home = home_of(self.queue, self.view.parameters.partitions)
+        if not count and self.view.stocked(self.queue) and self.view.leader_of(home):
             self._withheld = "limited"
         vnodes = {vnode.partition: vnode for vnode in self.view.stocked(self.queue)
                   if self.count and leads.get(vnode.partition) == vnode.epoch

@@ -91,7 +91,7 @@ class Batch:
                            *self._parts)
 
     def look(self) -> None:
-        """Ask the engine how far the job is that runs."""
+        """Ask the engine how far its jobs are, those before a crash among them."""
         done, known = (self._engine.counts(self.name) or {}).get("tasks", (0, 0))
         self._parts = done, known
 

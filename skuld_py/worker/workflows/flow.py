@@ -264,6 +264,7 @@ class Flow:
             return ending
         failure = _failure_of(ending) if isinstance(ending, Failed) else None
         try:
+            self._check_root(step, run)
             if step.lifecycles.has_tasks:
                 error = None if failure is None else attrs.asdict(failure)
                 step.lifecycles.call(Moment.AFTER_TASK, error=error, **_said(run))
