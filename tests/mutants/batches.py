@@ -112,4 +112,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "    if has_claims and not as_json:\n", "    if found and not as_json:\n", "W5",
            "tests/cli/test_top.py::test_a_batch_is_shown_though_its_tasks_are_older_than_what_is_looked_for",
            seeds=0),
+    mutant("batch-of-one-job", "how far a batch is leaves out its jobs behind a crash", "SparkEngine._look",
+           "for job_id in jobs:", "for job_id in jobs[:1]:", "W5",
+           "tests/worker/test_counts.py::test_parts_are_those_of_all_jobs_of_a_batch_so_far", seeds=0),
 )
