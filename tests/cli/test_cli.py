@@ -33,23 +33,24 @@ TOKEN = str(1 << 32)
 OF_TASKS = [verb.command for verb in table.VERBS if verb.command]
 VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", "drain", "status", "verify", "top",
          "members", "ring", *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker",
-         "workflow", "scheduler", "archive", "history", "gateway", "token", "manual", "config", "completion")
+         "workflow", "scheduler", "backup", "archive", "history", "gateway", "token", "manual", "config", "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster force-epoch", "cluster forget",
-              "cluster log", "cluster proofs", "cluster restore", "cluster rotate", "cluster rules",
+              "cluster history", "cluster log", "cluster proofs", "cluster restore", "cluster rotate", "cluster rules",
               "cluster secure", "cluster share")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")
 OF_CONFIG = ("config show",)
 OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow status", "workflow list",
                "workflow await", "workflow kill")
+OF_BACKUP = ("backup take", "backup verify")
 OF_ARCHIVE = ("archive compact", "history files", "history restore")
 OF_BULK = ("bulk cancel", "bulk purge", "bulk release", "bulk retry")
 OF_SCHEDULE = ("schedule list", "schedule put", "schedule remove")
 GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "bulk": OF_BULK,
-          "config": OF_CONFIG, "workflow": OF_WORKFLOW}
+          "config": OF_CONFIG, "workflow": OF_WORKFLOW, "backup": OF_BACKUP}
 IN_TIME_S = 4.5
 """Less than the five seconds without --timeout; on a busy machine what is only CPU takes seconds, too."""
 EVERY_VERB = (*(verb for verb in VERBS if verb not in GROUPS), *OF_CLUSTER, *OF_KEYS, *OF_SCHEDULE, *OF_BULK,
-              *OF_CONFIG, *OF_WORKFLOW, *OF_ARCHIVE)
+              *OF_CONFIG, *OF_WORKFLOW, *OF_BACKUP, *OF_ARCHIVE)
 
 
 def skuld(*arguments: str, typed: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:

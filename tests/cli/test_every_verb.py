@@ -24,6 +24,7 @@ VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew
            "force_epoch": "cluster force-epoch",
            "submit_workflow": "workflow submit", "workflow": "workflow status", "workflows": "workflow list",
            "await_workflow": "workflow await", "kill_workflow": "workflow kill", "follow_log": "cluster log",
+           "partition_history": "cluster history",
            "put_schedule": "schedule put", "schedules": "schedule list", "remove_schedule": "schedule remove"}
 """The verbs of methods that are called otherwise; the many form and the single one share a verb."""
 WITHOUT = {"close", "new_ids", "chain", "group", "chord", "join", "results_of", "collectable", "archived",

@@ -37,7 +37,7 @@ class Asked:
 
     def claim(self, queue: str, **asked: object) -> list[Claim]:
         self.claims.append(asked)
-        return []
+        return Claims()
 
     def enqueue(self, queue: str, payload: bytes, **asked: object) -> TaskId:
         self.claims.append(asked)

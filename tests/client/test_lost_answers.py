@@ -119,6 +119,8 @@ ROWS = (
     Row("cancel", m.Cancel, lambda world: world.me.cancel(world.waiting)),
     Row("purge", m.Cancel, lambda world: world.me.purge(QUEUE)),
     Row("cancel_all", m.Cancel, lambda world: world.me.cancel_all(QUEUE)),
+    Row("purge_all", m.Cancel, lambda world: world.me.purge_all(QUEUE)),
+    Row("release_all", m.Evict, lambda world: world.me.release_all(holder=world.me.holder)),
     Row("retry", m.Revive, lambda world: world.me.retry(world.dead)),
     Row("retry_all", m.Revive, lambda world: world.me.retry_all(QUEUE)),
     Row("pause", m.PutSetting, lambda world: world.me.pause("other")),
