@@ -9,6 +9,7 @@ FILES = "tests/runtime/test_backup.py::"
 UNLED = "tests/node/test_unled.py::"
 NEWEST = COPIES + "test_a_copy_of_the_newest_start_is_suspect_when_its_node_starts_on_it_and_no_copy_any_more_then"
 CONSENT = COPIES + "test_one_goes_back_to_backups_by_consent_and_behind_all_that_may_have_been_granted_since"
+APART = COPIES + "test_one_goes_back_where_nothing_newer_is_there_and_in_no_other_partition"
 BESIDE = COPIES + "test_a_backup_beside_a_majority_is_not_relied_on_and_its_node_fills"
 ROSTERS = FILES + "test_the_newest_roster_counts_without_the_keys_that_any_knows_to_be_revoked"
 CHANGED = FILES + "test_a_backup_with_a_changed_or_missing_byte_is_refused_by_name"
@@ -39,6 +40,10 @@ MUTANTS: tuple[Mutant, ...] = (
              "rebuilding._document", "lapse_ms = max(lapse_ms, lost.now_ms + lost.horizon_ms)", "pass"),
     _seen_by(CONSENT, "gone-back-into-spent-epochs", "epochs go on far above those that may have been",
              "rebuilding._document", "(EPOCHS_AHEAD if lost is None else EPOCHS_LOST)", "EPOCHS_AHEAD"),
+    _seen_by(APART, "gone-back-everywhere", "one goes back to old copies where nothing newer is there alone",
+             "rebuilding.rebuilt", "is_lost = not _has_kept(memories, old)", "is_lost = is_back"),
+    _seen_by(APART, "backups-that-vote-beside-the-newest", "an old copy fills where the newest is there",
+             "rebuilding._document", "{voter: spent for voter in newest.cohort if voter in forgetful}", "{}"),
     _seen_by(COPIES + "test_an_older_copy_is_known_by_the_log_of_the_others", "older-copies-with-a-say",
              "a directory from before its node's last life is old", "rebuilding.outdated",
              "place.since > each.position", "False"),
