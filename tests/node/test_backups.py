@@ -126,6 +126,16 @@ def test_who_starts_on_a_backup_fills_where_the_newest_is_there_before_it_votes(
     assert "is an old copy" in vnode.suspicion and not vnode.is_trusted
 
 
+def test_a_partition_in_doubt_makes_no_older_copy_of_its_directory() -> None:
+    standing, sound = Standing(4, 1, COHORT), Memory(4, Standing(4, 1, COHORT), False)
+    fixed = {**FIXED, "partitions": 2}
+    told = remains("h:1", fixed=fixed, memories=(Memory(6, standing, False, candidate="h:3"), sound))
+    doubtful = remains("h:3", fixed=fixed, memories=(Memory(0, Standing(), True), sound))
+    second = remains("h:2", fixed=fixed, memories=(sound, Memory(0, Standing(), True)))
+    made = rebuilt("c", [told, second, doubtful], KEY)
+    assert "older copy" not in "".join(made.warnings)
+
+
 def test_too_few_are_too_few_also_by_consent() -> None:
     with pytest.raises(Refused, match="1 more of h:1, h:2"):
         rebuilt("c", [remains("h:3", copied=COPIED)], KEY, BACK)

@@ -230,10 +230,11 @@ def outdated(remains: Sequence[Remains], moment: Callable[[int], str] = str) -> 
 
 
 def _stood(one: Remains, remains: Iterable[Remains]) -> str:
-    """For which epoch a node has asked others, beyond all its directory knows of: it promises itself first."""
+    """For which epoch a node has asked others, beyond all its directory knows of: it promises itself first. Where
+    its memory is in doubt it may have forgotten that, and its directory is no older for it."""
     for other in remains:
         for partition, (mine, memory) in enumerate(zip(one.memories, other.memories, strict=True)):
-            if memory.candidate == one.node and memory.promised > mine.promised:
+            if memory.candidate == one.node and memory.promised > mine.promised and not mine.is_suspect:
                 return (f"stood for epoch {memory.promised} of partition {partition}, as {other.place} shows, and"
                         f" it knows of epochs up to {mine.promised}")
     return ""
