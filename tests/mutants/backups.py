@@ -15,6 +15,7 @@ ROSTERS = FILES + "test_the_newest_roster_counts_without_the_keys_that_any_knows
 CHANGED = FILES + "test_a_backup_with_a_changed_or_missing_byte_is_refused_by_name"
 REFUSED = UNLED + ("test_tasks_are_refused_once_their_partition_has_had_no_leader_for_long_and_taken_again"
                    "_afterwards")
+MEANWHILE = UNLED + "test_who_was_led_meanwhile_has_had_no_leader_since_then_alone"
 
 
 def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
@@ -76,6 +77,13 @@ MUTANTS: tuple[Mutant, ...] = (
              "Unled.check", "if unled_ms >= limit_ms:", "if False:"),
     _seen_by(REFUSED, "refused-at-once", "an election does not refuse tasks", "Unled.check",
              "if unled_ms >= limit_ms:", "if unled_ms:"),
+    _seen_by(MEANWHILE, "unled-since-ever", "who is led when any task comes has had no leader since then alone",
+             "Unled.check", "            del self._since[partition]\n", "            pass\n"),
+    _seen_by(MEANWHILE, "unled-over-a-leader", "a newer leader begins the time anew", "Unled._unled_ms",
+             "max(vnode.standing.epoch, vnode.leader_epoch)", "vnode.standing.epoch"),
+    _seen_by(MEANWHILE, "unled-by-hearsay", "a voter goes by since when it has no leader", "Unled._unled_ms",
+             "now_ms - (vnode.leaderless_since_ms or met_ms)",
+             "now_ms - min(met_ms, vnode.leaderless_since_ms or met_ms)"),
     _seen_by(UNLED + "test_without_the_option_tasks_are_stored_as_ever", "refused-unasked",
              "without the option tasks are stored", "WriteRequests._enqueue",
              "if self._view.timing.refuse_unled:", "if True:"),
