@@ -65,7 +65,7 @@ def restore(ctx: click.Context, /, name: str, hosts: str, directories: tuple[Pat
         made = attrs.evolve(made, warnings=(*made.warnings, forgotten))
     write_cluster(hosts, made, timeout_s, roster=roster)
     words = (f"cluster {name} is restored: {many(len(made.documents), 'partition')},"
-             f" {many(len(made.registrations), 'node')}. Next, on each machine, start its node as before:\n"
+             f" {many(len(made.nodes), 'node')}. Next, on each machine, start its node as before:\n"
              f"  skuld node --cluster {name} {words_of(hosts)} --port PORT --data DIRECTORY"
              f"{'' if key is None else ' --cluster-key FILE'}")
     print_event(as_json, "\n".join((words, *(f"! {each}" for each in made.warnings))), **shown(made))

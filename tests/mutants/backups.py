@@ -56,6 +56,9 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(COPIES + "test_a_partition_in_doubt_makes_no_older_copy_of_its_directory", "in-doubt-and-so-old",
              "what a partition in doubt forgot does not make its directory old", "rebuilding._stood",
              " and not mine.is_suspect", ""),
+    _seen_by("tests/node/test_rebuilding.py::test_a_voter_whose_directory_is_not_given_has_lost_its_memory_whatever"
+             "_it_starts_with", "restored-without-a-directory", "who was not given is not told of as restored",
+             "Rebuilt.nodes", " if entry.incarnation != NOT_GIVEN", ""),
     _seen_by(CHANGED, "unread-backups", "a backup's bytes are those that were written",
              "backup.check_backup", "if found != wanted:", "if False:"),
     _seen_by(CHANGED, "restored-unread", "a restore checks the backups that it is given", "remains.remains_in",

@@ -108,6 +108,11 @@ class Rebuilt:
     origin: Replica
     warnings: tuple[str, ...] = ()
 
+    @property
+    def nodes(self) -> list[str]:
+        """Those whose directories were given, sorted; the others that are registered may not be there at all."""
+        return sorted(name for name, entry in self.registrations.items() if entry.incarnation != NOT_GIVEN)
+
 
 def read_remains(store: Store, place: str) -> Remains:
     """What a store has to say; ``Refused`` when no node has served from it."""
