@@ -51,7 +51,7 @@ def restore(ctx: click.Context, /, name: str, hosts: str, directories: tuple[Pat
     from skuld_py.cli.showing import now_ms, print_event
     from skuld_py.model.names import check_name
     from skuld_py.node.life.rebuilding import Return, rebuilt
-    from skuld_py.runtime.kept_roster import roster_of
+    from skuld_py.runtime.kept_roster import aged, roster_of
     from skuld_py.runtime.remains import remains_in
     from skuld_py.runtime.zookeeper.restoring import shown, write_cluster
     from skuld_py.verbs.words import many, moment
@@ -60,12 +60,13 @@ def restore(ctx: click.Context, /, name: str, hosts: str, directories: tuple[Pat
     key = cluster_key_of(ctx)
     roster, forgotten = roster_of(directories, None if key is None else check_key_of(name, key))
     back = Return(now_ms(), round(horizon_s * 1000)) if accept_loss else None
-    made = rebuilt(name, [remains_in(each) for each in directories], secrets.token_hex(32), back, moment)
-    if forgotten:
-        made = attrs.evolve(made, warnings=(*made.warnings, forgotten))
+    remains = [remains_in(each) for each in directories]
+    made = rebuilt(name, remains, secrets.token_hex(32), back, moment)
+    if warning := forgotten or aged(roster, remains):
+        made = attrs.evolve(made, warnings=(*made.warnings, warning))
     write_cluster(hosts, made, timeout_s, roster=roster)
     words = (f"cluster {name} is restored: {many(len(made.documents), 'partition')},"
-             f" {many(len(made.registrations), 'node')}. Next, on each machine, start its node as before:\n"
+             f" {many(len(made.nodes), 'node')}. Next, on each machine, start its node as before:\n"
              f"  skuld node --cluster {name} {words_of(hosts)} --port PORT --data DIRECTORY"
              f"{'' if key is None else ' --cluster-key FILE'}")
     print_event(as_json, "\n".join((words, *(f"! {each}" for each in made.warnings))), **shown(made))

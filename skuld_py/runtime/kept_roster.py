@@ -13,13 +13,14 @@ import json
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from skuld_py.errors import Malformed, Refused
 from skuld_py.keys.files import ClusterKey
 from skuld_py.model.roster import Roster
+from skuld_py.node.life.rebuilding import Remains
 from skuld_py.runtime.node_keys import NODE_FILE, ROSTER_FILE
 
 _log = logging.getLogger(__name__)
@@ -62,6 +63,14 @@ def roster_of(directories: Sequence[Path], key: ClusterKey | None) -> tuple[Rost
     for gone in dict.fromkeys(one for _, roster in found for one in roster.revoked):
         newest = newest.revoking(gone)
     return newest, ""
+
+
+def aged(roster: Roster | None, remains: Iterable[Remains]) -> str:
+    """A warning, if there is a roster and any of the directories is a backup."""
+    if roster is None or all(each.copied is None for each in remains):
+        return ""
+    return ("the list of keys may be as old as the newest backup: keys revoked since count again; see 'skuld keys"
+            " list', and revoke them anew")
 
 
 def _is_kept(path: Path, roster: Roster) -> bool:

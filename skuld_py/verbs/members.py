@@ -40,9 +40,9 @@ async def reap(client: AsyncClient, node: str, partition: int | None, within_s: 
     """Take NODE (HOST:PORT), which is down and does not come back, out of the voters of its partitions.
 
     First the leader is compared with all voters that are there, so that these hold what the node held. Then the
-    voters are fewer, and fewer of them are a majority. The node is in quarantine from then on: started again it
-    gets no vote before 'skuld quarantine --off'. A partition that has no majority without it stays as it is: see
-    'skuld cluster force-epoch'. Where another node is to take its place, 'skuld cluster forget' is enough.
+    voters are those without it, and a majority of these is enough. The node is in quarantine from then on: started
+    again it gets no vote before 'skuld quarantine --off'. A partition that has no majority without it stays as it
+    is: see 'skuld cluster force-epoch'. Where another node is to take its place, 'skuld cluster forget' is enough.
 
     \b
     Examples:

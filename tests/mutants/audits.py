@@ -5,7 +5,9 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 AUDITING = "tests/node/test_auditing.py::"
-SAME = AUDITING + "test_the_floor_is_the_root_of_what_the_leader_has_and_a_leader_with_the_same_lacks_nothing"
+SAME = AUDITING + "test_the_floor_is_the_root_of_what_the_leader_has_and_a_leader_with_the_same_is_compared_too"
+MISSED = AUDITING + ("test_what_a_leader_missed_of_all_that_was_written_before_it_is_named_though_it_began_with"
+                     "_the_same")
 NAMED = AUDITING + "test_what_a_new_leader_lacked_is_named_once_a_majority_before_it_was_compared"
 UNASKED = AUDITING + "test_what_others_give_a_new_leader_unasked_is_named_too"
 WAITS = AUDITING + "test_a_leader_that_was_not_compared_names_whom_it_waits_for"
@@ -18,8 +20,11 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 MUTANTS: tuple[Mutant, ...] = (
     _seen_by(SAME, "floor-without-a-digest", "a leader writes down with which records it began",
              "Candidacy._floor", "tree.root if tree.is_built else 0", "0"),
-    _seen_by(SAME, "compared-without-need", "a leader with the records of the one before it lacks nothing",
-             "Audits._note", "before.floor.digest == vnode.election.document.floor.digest", "False"),
+    _seen_by(MISSED, "spared-the-comparison", "a leader that began as the one before it did is compared too",
+             "Audits._note", "        if vnode.election.is_forced or",
+             "        if 0 < before.floor.digest == vnode.election.document.floor.digest or"),
+    _seen_by(WAITS, "the-same-records", "people are told whether a leader began with other records",
+             "Audits.lacking", "len(roots) > 1 and 0 not in roots", "False"),
     _seen_by(NAMED, "lacked-in-silence", "what a leader lacked is told", "Audits._end_if_through",
              "if gains.gained:", "if False:"),
     _seen_by(NAMED, "lacked-without-a-name", "tasks of which a leader lacked something are named",

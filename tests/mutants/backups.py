@@ -9,11 +9,13 @@ FILES = "tests/runtime/test_backup.py::"
 UNLED = "tests/node/test_unled.py::"
 NEWEST = COPIES + "test_a_copy_of_the_newest_start_is_suspect_when_its_node_starts_on_it_and_no_copy_any_more_then"
 CONSENT = COPIES + "test_one_goes_back_to_backups_by_consent_and_behind_all_that_may_have_been_granted_since"
+APART = COPIES + "test_one_goes_back_where_nothing_newer_is_there_and_in_no_other_partition"
 BESIDE = COPIES + "test_a_backup_beside_a_majority_is_not_relied_on_and_its_node_fills"
 ROSTERS = FILES + "test_the_newest_roster_counts_without_the_keys_that_any_knows_to_be_revoked"
 CHANGED = FILES + "test_a_backup_with_a_changed_or_missing_byte_is_refused_by_name"
 REFUSED = UNLED + ("test_tasks_are_refused_once_their_partition_has_had_no_leader_for_long_and_taken_again"
                    "_afterwards")
+MEANWHILE = UNLED + "test_who_was_led_meanwhile_has_had_no_leader_since_then_alone"
 
 
 def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
@@ -39,6 +41,10 @@ MUTANTS: tuple[Mutant, ...] = (
              "rebuilding._document", "lapse_ms = max(lapse_ms, lost.now_ms + lost.horizon_ms)", "pass"),
     _seen_by(CONSENT, "gone-back-into-spent-epochs", "epochs go on far above those that may have been",
              "rebuilding._document", "(EPOCHS_AHEAD if lost is None else EPOCHS_LOST)", "EPOCHS_AHEAD"),
+    _seen_by(APART, "gone-back-everywhere", "one goes back to old copies where nothing newer is there alone",
+             "rebuilding.rebuilt", "is_lost = not _has_kept(memories, old)", "is_lost = is_back"),
+    _seen_by(APART, "backups-that-vote-beside-the-newest", "an old copy fills where the newest is there",
+             "rebuilding._document", "{voter: spent for voter in newest.cohort if voter in forgetful}", "{}"),
     _seen_by(COPIES + "test_an_older_copy_is_known_by_the_log_of_the_others", "older-copies-with-a-say",
              "a directory from before its node's last life is old", "rebuilding.outdated",
              "place.since > each.position", "False"),
@@ -47,6 +53,12 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(COPIES + "test_an_older_copy_is_known_by_the_votes_that_its_node_asked_for", "forgotten-candidacies",
              "a directory that does not know of its node's candidacy is old", "rebuilding._stood",
              "memory.promised > mine.promised", "False"),
+    _seen_by(COPIES + "test_a_partition_in_doubt_makes_no_older_copy_of_its_directory", "in-doubt-and-so-old",
+             "what a partition in doubt forgot does not make its directory old", "rebuilding._stood",
+             " and not mine.is_suspect", ""),
+    _seen_by("tests/node/test_rebuilding.py::test_a_voter_whose_directory_is_not_given_has_lost_its_memory_whatever"
+             "_it_starts_with", "restored-without-a-directory", "who was not given is not told of as restored",
+             "Rebuilt.nodes", " if entry.incarnation != NOT_GIVEN", ""),
     _seen_by(CHANGED, "unread-backups", "a backup's bytes are those that were written",
              "backup.check_backup", "if found != wanted:", "if False:"),
     _seen_by(CHANGED, "restored-unread", "a restore checks the backups that it is given", "remains.remains_in",
@@ -64,10 +76,23 @@ MUTANTS: tuple[Mutant, ...] = (
              "kept_roster.roster_of", "newest = newest.revoking(gone)", "pass"),
     _seen_by(ROSTERS, "restored-open", "a cluster with keys is restored with its key alone",
              "kept_roster.roster_of", "        if keyed:\n", "        if False:\n"),
+    _seen_by(FILES + "test_who_restores_from_backups_is_told_that_revoked_keys_may_count_again",
+             "revoked-keys-back-in-silence", "backups may bring revoked keys back, and that is told",
+             "cluster_restore.restore", "forgotten or aged(roster, remains)", "forgotten"),
+    _seen_by(FILES + "test_who_restores_from_backups_is_told_that_revoked_keys_may_count_again",
+             "keys-of-backups-alone", "the list of keys is as new as the disks that nodes run on",
+             "kept_roster.aged", " or all(each.copied is None for each in remains)", ""),
     _seen_by(REFUSED, "unled-and-taken", "by option tasks are refused where nobody leads",
              "Unled.check", "if unled_ms >= limit_ms:", "if False:"),
     _seen_by(REFUSED, "refused-at-once", "an election does not refuse tasks", "Unled.check",
              "if unled_ms >= limit_ms:", "if unled_ms:"),
+    _seen_by(MEANWHILE, "unled-since-ever", "who is led when any task comes has had no leader since then alone",
+             "Unled.check", "            del self._since[partition]\n", "            pass\n"),
+    _seen_by(MEANWHILE, "unled-over-a-leader", "a newer leader begins the time anew", "Unled._unled_ms",
+             "max(vnode.standing.epoch, vnode.leader_epoch)", "vnode.standing.epoch"),
+    _seen_by(MEANWHILE, "unled-by-hearsay", "a voter goes by since when it has no leader", "Unled._unled_ms",
+             "now_ms - (vnode.leaderless_since_ms or met_ms)",
+             "now_ms - min(met_ms, vnode.leaderless_since_ms or met_ms)"),
     _seen_by(UNLED + "test_without_the_option_tasks_are_stored_as_ever", "refused-unasked",
              "without the option tasks are stored", "WriteRequests._enqueue",
              "if self._view.timing.refuse_unled:", "if True:"),

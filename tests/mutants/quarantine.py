@@ -8,6 +8,7 @@ QUARANTINE = "tests/node/test_quarantine.py::"
 BAR = QUARANTINE + "test_what_a_bar_makes_of_each"
 REFUSED = QUARANTINE + "test_what_would_do_harm_is_refused_by_name"
 LED = QUARANTINE + "test_a_leader_in_quarantine_is_succeeded_and_named_until_it_is_trusted_again"
+ABSENT = QUARANTINE + "test_who_is_gone_is_no_voter_any_more_while_another_voter_is_down_too"
 GONE = QUARANTINE + "test_who_is_gone_is_no_voter_any_more_and_gets_no_vote_when_it_comes_back"
 
 
@@ -45,7 +46,13 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(QUARANTINE + "test_who_is_reaped_is_barred_too_and_who_has_no_vote_stays_as_it_is",
              "reaped-for-a-while", "who is reaped gets no new vote", "wishes._reaped",
              "    if target not in document.outlaws:\n", "    if False:\n"),
-    _seen_by(GONE, "compared-with-nobody", "those who stay are all compared before voters become fewer",
+    _seen_by(ABSENT, "compared-with-who-is-down", "other voters that are down need not be compared",
+             "Gatherings.is_through", "any(name in self._view.live for name in gathering.lacking)",
+             "gathering.lacking"),
+    _seen_by(GONE, "reaped-uncompared", "voters become fewer after the comparison", "Gatherings.is_through",
+             "return not any(", "return True or not any("),
+    _seen_by(QUARANTINE + "test_nobody_who_is_there_is_passed_over_though_a_majority_was_compared",
+             "compared-with-nobody", "those who stay are all compared before voters become fewer",
              "_Gathering.lacking", "[name for name in self.voters if name not in self.through]", "[]"),
     _seen_by(LED, "quarantine-in-silence", "status names who is in quarantine", "held._of",
              "for bar in document.barred:", "for bar in ():"),

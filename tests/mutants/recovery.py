@@ -54,7 +54,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "rebuilding._check_alike", "if each.cluster_id != first.cluster_id:", "if False:"),
     _seen_by(REBUILDING + "test_documents_are_above_all_that_was_promised_and_keep_the_voters",
              "restored-into-a-promised-epoch", "restored epochs are above all that may be promised",
-             "rebuilding._document", "spent=epoch + (EPOCHS_AHEAD if", "spent=epoch + (-epoch if"),
+             "rebuilding._document", "spent = epoch + (EPOCHS_AHEAD if", "spent = epoch + (-epoch if"),
     _seen_by(REBUILDING + "test_where_a_candidacy_is_open_its_voters_count_and_grants_wait_for_the_last_claim",
              "open-candidacies-forgotten", "a cohort that may have been elected counts", "rebuilding._cohorts",
              "for cohort in (newest.cohort, *open_) if cohort]", "for cohort in (newest.cohort,) if cohort]"),

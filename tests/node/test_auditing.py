@@ -44,7 +44,7 @@ def root(machines: Machines, name: str) -> int:
     return machines.nodes[name].view.vnodes[0].replica.tree.root
 
 
-def test_the_floor_is_the_root_of_what_the_leader_has_and_a_leader_with_the_same_lacks_nothing() -> None:
+def test_the_floor_is_the_root_of_what_the_leader_has_and_a_leader_with_the_same_is_compared_too() -> None:
     machines = Led()
     machines.ask(machines.document.leader, m.Enqueue(1, 3, (machines.batch("q", 2),)))
     machines.pass_time(1_000)
@@ -60,6 +60,10 @@ def test_the_floor_is_the_root_of_what_the_leader_has_and_a_leader_with_the_same
     after = machines.document
     assert after.leader != document.leader and after.floor.digest == document.floor.digest
     machines.pass_time(120_000)
+    (words,) = attention_of(machines, after.leader)
+    assert f"of epoch {document.epoch}" in words and "other records" not in words
+    machines.is_lost = lambda message: False
+    machines.pass_time(10_000)
     assert not attention_of(machines, after.leader) and not machines.lacked()
 
 
@@ -81,6 +85,29 @@ def test_what_a_new_leader_lacked_is_named_once_a_majority_before_it_was_compare
     assert f"(epoch {machines.document.epoch}), something of 3 records, the first of" in told
     assert all(to_text(task_id) in told for task_id in split(batch.ids))
     assert root(machines, leader) == root(machines, lagging)
+
+
+def test_what_a_leader_missed_of_all_that_was_written_before_it_is_named_though_it_began_with_the_same() -> None:
+    machines = Led()
+    first, second, lagging = machines.document.cohort
+    machines.ask(first, m.Enqueue(1, 3, (machines.batch("q", 2),)))
+    machines.pass_time(1_000)
+    asked(machines, first, kind="lead", target=second, over_ms=5_000)
+    before = machines.document
+    machines.is_deaf = lagging
+    batch = machines.batch("q", 3)
+    machines.ask(second, m.Enqueue(1, 2, (batch,)))
+    machines.deliver(100)
+    machines.is_deaf = ""
+    machines.is_lost = lambda message: isinstance(message, (m.Probe, m.Probed, m.Replicate))
+    asked(machines, second, kind="lead", target=lagging, over_ms=1_000)
+    after = machines.document
+    assert (before.leader, after.leader) == (second, lagging) and after.floor.digest == before.floor.digest != 0
+    machines.is_lost = lambda message: isinstance(message, m.Replicate)
+    machines.pass_time(10_000)
+
+    (told,) = machines.lacked()
+    assert "something of 3 records" in told and all(to_text(task_id) in told for task_id in split(batch.ids))
 
 
 def test_what_others_give_a_new_leader_unasked_is_named_too() -> None:
@@ -114,8 +141,10 @@ def test_a_leader_that_stands_again_owes_what_it_owed_before() -> None:
 
 def test_a_leader_that_was_not_compared_names_whom_it_waits_for() -> None:
     machines = Led()
-    machines.ask(machines.document.leader, m.Enqueue(1, 3, (machines.batch("q", 1),)))
-    machines.pass_time(1_000)
+    for leader in machines.document.cohort[:2]:
+        asked(machines, leader, kind="lead", target=leader, over_ms=5_000)
+        machines.ask(leader, m.Enqueue(1, 3, (machines.batch("q", 1),)))
+        machines.pass_time(1_000)
     machines.is_lost = lambda message: isinstance(message, (m.Probe, m.Probed))
     before = machines.lose_leader()
     now = machines.document.leader
@@ -124,7 +153,7 @@ def test_a_leader_that_was_not_compared_names_whom_it_waits_for() -> None:
 
     (words,) = attention_of(machines, now)
     assert all(name in words for name in before.cohort if name != now) and now not in words
-    assert f"of epoch {before.epoch}" in words
+    assert f"of epoch {before.epoch}" in words and "other records than the leader now" in words
     machines.is_lost = lambda message: False
     machines.pass_time(10_000)
     assert not attention_of(machines, now)

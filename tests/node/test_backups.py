@@ -5,10 +5,12 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from node.test_rebuilding import COHORT, KEY, of_all, remains
+from node.machines import Machines
+from node.test_rebuilding import COHORT, FIXED, KEY, of_all, remains
 from skuld_py.cluster.log.replica import Place, Replica
 from skuld_py.config import Parameters
 from skuld_py.errors import Refused
+from skuld_py.model.events import DocumentRead
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.registration import Registration
 from skuld_py.node.life.backup import Copied, load_copied, mark_copy
@@ -95,6 +97,43 @@ def test_one_goes_back_to_backups_by_consent_and_behind_all_that_may_have_been_g
         4 + EPOCHS_LOST, 107_000, 107_500)
     assert "is lost" in made.warnings[-1] and made.registrations["h:3"].starts == 2
     assert rebuilt("c", of_all(), KEY, BACK).documents[0].spent == 4 + EPOCHS_AHEAD
+
+
+def test_one_goes_back_where_nothing_newer_is_there_and_in_no_other_partition() -> None:
+    names = ("h:1", "h:2", "h:3", "h:4", "h:5")
+    memories = tuple(Memory(4, Standing(4, 1, cohort), False) for cohort in (names[:3], names[2:]))
+    fixed = {**FIXED, "partitions": 2}
+    given = [remains(node, memories=memories, fixed=fixed, copied=COPIED if node in names[2:] else None)
+             for node in names]
+    with pytest.raises(Refused, match="say --accept-loss"):
+        rebuilt("c", given, KEY)
+    made = rebuilt("c", given, KEY, BACK)
+    kept, lost = made.documents.values()
+    assert (kept.spent, kept.no_grant_before_ms, kept.promises) == (4 + EPOCHS_AHEAD, 0, {"h:3": 4 + EPOCHS_AHEAD})
+    assert (lost.spent, lost.no_grant_before_ms, lost.promises) == (4 + EPOCHS_LOST, 107_500, {})
+    assert "gone back to old copies in partitions 1: /h:3 is a backup" in made.warnings[-1]
+
+
+def test_who_starts_on_a_backup_fills_where_the_newest_is_there_before_it_votes() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(2_000)
+    document = machines.documents[0][1]
+    name = next(each for each in document.cohort if each != document.leader)
+    vnode = machines.nodes[name].view.vnodes[0]
+    told = attrs.evolve(document, spent=document.epoch + EPOCHS_AHEAD,
+                        promises={name: document.epoch + EPOCHS_AHEAD})
+    machines.give(name, DocumentRead(0, 99, told))
+    assert "is an old copy" in vnode.suspicion and not vnode.is_trusted
+
+
+def test_a_partition_in_doubt_makes_no_older_copy_of_its_directory() -> None:
+    standing, sound = Standing(4, 1, COHORT), Memory(4, Standing(4, 1, COHORT), False)
+    fixed = {**FIXED, "partitions": 2}
+    told = remains("h:1", fixed=fixed, memories=(Memory(6, standing, False, candidate="h:3"), sound))
+    doubtful = remains("h:3", fixed=fixed, memories=(Memory(0, Standing(), True), sound))
+    second = remains("h:2", fixed=fixed, memories=(sound, Memory(0, Standing(), True)))
+    made = rebuilt("c", [told, second, doubtful], KEY)
+    assert "older copy" not in "".join(made.warnings)
 
 
 def test_too_few_are_too_few_also_by_consent() -> None:

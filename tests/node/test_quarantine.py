@@ -106,6 +106,34 @@ def test_a_leader_in_quarantine_is_succeeded_and_named_until_it_is_trusted_again
     assert bad in {document.leader for _, document in machines.documents.values()}
 
 
+def test_nobody_who_is_there_is_passed_over_though_a_majority_was_compared() -> None:
+    machines = Machines(5, partitions=1, replicas=5)
+    machines.pass_time(2_000)
+    leader, _, _, slow, gone = machines.documents[0][1].cohort
+    down(machines, gone)
+    machines.is_deaf = slow
+    asked(machines, leader, kind="reap", target=gone, over_ms=10_000)
+    assert gone in machines.documents[0][1].cohort
+    machines.is_deaf = ""
+    machines.pass_time(10_000)
+    assert gone not in machines.documents[0][1].cohort
+
+
+def test_who_is_gone_is_no_voter_any_more_while_another_voter_is_down_too() -> None:
+    machines = Machines(5, partitions=1, replicas=5)
+    machines.pass_time(2_000)
+    leader, second, third, absent, gone = machines.documents[0][1].cohort
+    assert leader == machines.documents[0][1].leader
+    for name in (absent, gone):
+        down(machines, name)
+    machines.is_lost = lambda message: isinstance(message, (m.Probe, m.Probed))
+    asked(machines, leader, kind="reap", target=gone, over_ms=5_000)
+    assert gone in machines.documents[0][1].cohort
+    machines.is_lost = lambda message: False
+    machines.pass_time(10_000)
+    assert sorted(machines.documents[0][1].cohort) == sorted((leader, second, third, absent))
+
+
 def test_who_is_gone_is_no_voter_any_more_and_gets_no_vote_when_it_comes_back() -> None:
     machines = Machines(partitions=1)
     machines.pass_time(2_000)

@@ -18,6 +18,7 @@ from skuld_py.node.life.keepsake import Keepsake, load_keepsake
 from skuld_py.node.life.rebuilding import Memory, Remains, read_remains, rebuilt
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 from skuld_py.partition.leadership.standing import Standing
+from skuld_py.runtime.zookeeper.restoring import shown
 
 FIXED = {"partitions": 1, "replicas": 3, "skew_ms": 500, "rules": RULES, "cluster": "c"}
 COHORT = ("h:1", "h:2", "h:3")
@@ -72,7 +73,8 @@ def test_a_voter_whose_directory_is_not_given_has_lost_its_memory_whatever_it_st
 
     for stored in (None, Identity("data of h:3", 2)):
         assert judge(stored, made.registrations["h:3"]) is Verdict.WIPED
-    assert "h:3" not in made.origin.nodes
+    assert "h:3" not in made.origin.nodes and "h:3" in made.registrations
+    assert shown(made)["nodes"] == ["h:1", "h:2"]
 
 
 def test_a_partition_that_never_had_a_leader_has_no_document() -> None:

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from skuld_py.cli.main import main
 from skuld_py.errors import Refused
-from skuld_py.keys.files import ClusterKey
+from skuld_py.keys.files import ClusterKey, write_new
 from skuld_py.keys.pair import fresh
 from skuld_py.model.roles import Role
 from skuld_py.model.roster import Roster, make_row
@@ -18,9 +20,10 @@ from skuld_py.node.life.backup import load_copied
 from skuld_py.node.life.identity import Identity, record_of
 from skuld_py.node.life.rebuilding import CLUSTER_KEY, NODE_KEY, PARAMETERS_KEY
 from skuld_py.runtime.backup import check_backup, read_manifest, take_backup
-from skuld_py.runtime.kept_roster import keep_roster, roster_of
+from skuld_py.runtime.kept_roster import aged, keep_roster, roster_of
 from skuld_py.runtime.lmdb_store import COMMITS_PER_RELEASE, LmdbStore
 from skuld_py.runtime.remains import remains_in
+from skuld_py.runtime.zookeeper import restoring
 
 FIXED = b'{"cluster":"c","partitions":1,"replicas":3,"skew_ms":500,"rules":2}'
 _READER = """
@@ -119,6 +122,24 @@ def test_a_node_gives_up_the_snapshot_of_a_process_that_was_killed(tmp_path: Pat
         store.commit()
     assert (tmp_path / "data.mdb").stat().st_size <= size + (1 << 20)
     store.close()
+
+
+def test_who_restores_from_backups_is_told_that_revoked_keys_may_count_again(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restoring, "write_cluster", lambda *_, **__: None)
+    write_new(tmp_path / "c.key", ClusterKey("c", pair := fresh(), "n:p").text)
+    served(tmp_path / "data").close()
+    keep_roster(tmp_path / "data", Roster(cluster=(pair.public,)))
+    place, _ = take_backup(tmp_path / "data", tmp_path / "to")
+
+    def told(directory: Path) -> str:
+        words = ["cluster", "restore", "c", "--cluster-key", str(tmp_path / "c.key"), "--accept-loss"]
+        ran = CliRunner().invoke(main, [*words, "--from", str(directory)])
+        assert ran.exit_code == 0, ran.output
+        return ran.output
+    assert "keys revoked since count again" in told(place)
+    assert "keys" not in told(tmp_path / "data")
+    assert not aged(None, [remains_in(place)])
 
 
 def test_the_newest_roster_counts_without_the_keys_that_any_knows_to_be_revoked(tmp_path: Path) -> None:

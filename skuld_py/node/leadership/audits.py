@@ -1,17 +1,17 @@
 """Whether a new leader has all that the leader before it had, and what it lacked.
 
-The document says with which records a leader began: the root of its hash tree (``Floor.digest``). A leader that
-began with the very same lacks nothing. Any other is compared with the voters of the leadership before: whatever
-was acknowledged is at a majority of them, so once it was compared with a majority, this node among them, all that
-was acknowledged is here. What it fetched by that it lacked, and people are told of which tasks. What a minority
-alone knew is among that; no promise is broken then.
+A new leader is compared with the voters of the leadership before: whatever was acknowledged is at a majority of
+them, so once it was compared with a majority, this node among them, all that was acknowledged is here. What it
+fetched by that it lacked, and people are told of which tasks. What a minority alone knew is among that; no promise
+is broken then.
 
 As long as too few of those voters are there, nobody knows what the leader lacks. That is told in the status, with
-the names of those that are missing.
+the names of those that are missing, and whether the two leaders began with other records: the document holds the
+root of the hash tree of each (``Floor.digest``). That is for people alone, and decides nothing.
 
-The tree follows each change of a record, so its root costs nothing; the comparison is one that each new leader
-begins anyway. Rejected: a digest of the live claims (they end, so a later leader can never have the same); to
-compare before the election (a partition without a leader meanwhile).
+The comparison is one that each new leader begins anyway. Rejected: to spare it a leader that began with the same
+root as the one before (who missed all that was written in that leadership begins with the same); to compare before
+the election (a partition without a leader meanwhile).
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ class Audits(Duty):
         absent = ", ".join(name for name in audit.before.cohort
                            if name != self._view.me.name and name not in audit.through)
         before = audit.before
-        return f"{absent} of epoch {before.epoch}, whose leader began with {before.floor.claims:,} claims"
+        roots = {before.floor.digest, self._view.vnodes[partition].election.document.floor.digest}
+        records = ", and with other records than the leader now" if len(roots) > 1 and 0 not in roots else ""
+        return f"{absent} of epoch {before.epoch}, whose leader began with {before.floor.claims:,} claims{records}"
 
     def look(self, now_ms: int) -> None:
         """Begin with what is newly led; ask anew where an answer is missing."""
@@ -98,8 +100,7 @@ class Audits(Duty):
             known.epoch = vnode.epoch
             return
         self._close(partition)
-        is_covered = before.floor.digest != 0 and before.floor.digest == vnode.election.document.floor.digest
-        if is_covered or vnode.election.is_forced or (is_own and self._passed.get(partition) == before.epoch):
+        if vnode.election.is_forced or (is_own and self._passed.get(partition) == before.epoch):
             self._passed[partition] = vnode.epoch
             return
         audit = self._open[partition] = _Audit(vnode.epoch, before, now_ms, self._exchanges.begun + 1)

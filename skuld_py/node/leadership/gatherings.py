@@ -1,8 +1,9 @@
 """Whether those who stay hold the data of a partition from which an operator has a dead voter taken out for good.
 
 A task may be acknowledged by two of three, one of them the dead one. So before the voters become fewer, the leader
-is compared with every voter that is there, after the wish was seen: then it has all that any of them has, and has
-given them what they lacked.
+is compared with every voter that is there, and with a majority of all, after the wish was seen: then it has all
+that was acknowledged, and all that any of them has, and has given them what they lacked. Other voters that are
+down need not come back for that.
 
 Rejected: to trust the comparisons of every day (the last one may be of before the last write).
 """
@@ -16,6 +17,7 @@ from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.node.operations.operation import Operations
 from skuld_py.partition.copies.exchange import Pass
+from skuld_py.partition.leadership.quorum import has_majority
 from skuld_py.partition.vnode import Vnode
 
 PURSUE_MS = 500
@@ -49,9 +51,13 @@ class Gatherings(Duty):
         self.news = (self._changed,)
 
     def is_through(self, partition: int, wish: Promotion | None) -> bool:
-        """Whether the leader was compared with all who stay since this wish."""
+        """Whether the leader was compared with all who stay and are there, and a majority, since this wish."""
         gathering = self._open.get(partition)
-        return gathering is not None and gathering.wish == wish and not gathering.lacking
+        if gathering is None or gathering.wish != wish:
+            return False
+        me = self._view.me.name
+        return not any(name in self._view.live for name in gathering.lacking) and has_majority(
+            (me, gathering.wish.target, *gathering.voters), (me, *gathering.through))
 
     def look(self, now_ms: int) -> None:
         """Begin where a wish is new, and go on until all were compared."""
@@ -77,5 +83,4 @@ class Gatherings(Duty):
         gathering = self._open.get(ended.partition)
         if gathering is not None and ended.serial >= gathering.first:
             gathering.through[ended.peer] = None
-            if not gathering.lacking:
-                self._view.bulletin.change(ended.partition)
+            self._view.bulletin.change(ended.partition)

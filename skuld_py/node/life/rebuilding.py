@@ -16,9 +16,10 @@
 * **What is old is not taken for what is newest.** A backup says that it is one. A copy of a directory is known by
   what the others remember: that its node joined the log behind the position that it kept, or stood for an epoch
   that it never promised. Neither counts for a majority, and their nodes find another entry than theirs, so that
-  they fill. Only where nothing newer is there, and the operator accepts that, one goes back to them: then nothing
-  is granted before all is over that may have been granted since, and the epochs go on far above those that may
-  have been.
+  they fill. Only where nothing newer is there, and the operator accepts that, one goes back to them, in those
+  partitions alone: then nothing is granted before all is over that may have been granted since, and the epochs go
+  on far above those that may have been. The other partitions' documents say that these nodes have promised what
+  they cannot know, so that they fill there before they vote.
 
 What operators wished (a freeze, solo) is gone, and so are entries of the log of the last moments, and the key by
 which claims are proved: whoever works on a claim loses it when it is renewed next, and its task is done again.
@@ -107,6 +108,11 @@ class Rebuilt:
     origin: Replica
     warnings: tuple[str, ...] = ()
 
+    @property
+    def nodes(self) -> list[str]:
+        """Those whose directories were given, sorted; the others that are registered may not be there at all."""
+        return sorted(name for name, entry in self.registrations.items() if entry.incarnation != NOT_GIVEN)
+
 
 def read_remains(store: Store, place: str) -> Remains:
     """What a store has to say; ``Refused`` when no node has served from it."""
@@ -165,13 +171,14 @@ def rebuilt(name: str, remains: Sequence[Remains], claim_key: str, back: Return 
         raise Refused("outdated", f"from: {'; '.join(old.values())}. Without newer ones, what was acknowledged"
                       " since is lost: give the directories that these nodes ran on last, or say --accept-loss")
     _check_enough(parameters, remains, {} if is_back else old, old)
-    lost = back if is_back else None
-    documents = {}
+    documents, given_up = {}, []
     for partition in range(parameters.partitions):
         memories = {each.node: each.memories[partition] for each in remains}
         if any(memory.standing.epoch for memory in memories.values()):
+            is_lost = not _has_kept(memories, old)
+            given_up += [partition] * is_lost
             documents[partition] = _document(memories, {each.node: each.identity.incarnation for each in remains},
-                                             parameters.skew_ms, lost)
+                                             parameters.skew_ms, back if is_lost else None, () if is_lost else old)
     registrations = {each.node: _registration(each, is_old=not is_back and each.node in old) for each in remains}
     absent_voters = {voter: attrs.evolve(_registration_of(voter), incarnation=NOT_GIVEN)
                      for document in documents.values() for voter in document.cohort if voter not in registrations}
@@ -179,11 +186,17 @@ def rebuilt(name: str, remains: Sequence[Remains], claim_key: str, back: Return 
     origin = _origin(max(kept, key=lambda replica: replica.version, default=Replica.base(parameters)),
                      registrations)
     return Rebuilt(parameters, {**registrations, **absent_voters}, documents, origin,
-                   _warnings(remains, origin, old, "" if lost is None else moment(
-                       lost.now_ms + lost.horizon_ms + parameters.skew_ms)))
+                   _warnings(remains, origin, old, given_up, "" if back is None else moment(
+                       back.now_ms + back.horizon_ms + parameters.skew_ms)))
 
 
-def _warnings(remains: Sequence[Remains], origin: Replica, old: Mapping[str, str],
+def _has_kept(memories: Mapping[str, Memory], old: Collection[str]) -> bool:
+    """Whether what is newest of a partition is there without the old directories."""
+    kept = [node for node, memory in memories.items() if node not in old and not memory.is_suspect]
+    return all(has_majority(cohort, kept) for cohort in _cohorts(memories.values()))
+
+
+def _warnings(remains: Sequence[Remains], origin: Replica, old: Mapping[str, str], given_up: Sequence[int],
               barrier: str) -> tuple[str, ...]:
     found = []
     if all(each.replica is None for each in remains):
@@ -193,10 +206,11 @@ def _warnings(remains: Sequence[Remains], origin: Replica, old: Mapping[str, str
     absent = sorted(origin.nodes.keys() - given)
     if absent:
         found.append(f"not given: {', '.join(absent[:SHOWN])}; started again they fill from the others")
-    if barrier:
-        found.append(f"gone back to old copies: {'; '.join(old.values())}. What was acknowledged since is lost,"
-                     f" and nothing is granted before {barrier}, when every claim is over that may have been"
-                     " granted since")
+    if given_up:
+        which = f"{', '.join(map(str, given_up[:SHOWN]))}{', …' if len(given_up) > SHOWN else ''}"
+        found.append(f"gone back to old copies in partitions {which}: {'; '.join(old.values())}. What was"
+                     f" acknowledged there since is lost, and nothing is granted there before {barrier}, when"
+                     " every claim is over that may have been granted since")
     elif old:
         found.append(f"not relied on: {'; '.join(old.values())}; started on them, their nodes fill from the others"
                      " first")
@@ -221,10 +235,11 @@ def outdated(remains: Sequence[Remains], moment: Callable[[int], str] = str) -> 
 
 
 def _stood(one: Remains, remains: Iterable[Remains]) -> str:
-    """For which epoch a node has asked others, beyond all its directory knows of: it promises itself first."""
+    """For which epoch a node has asked others, beyond all its directory knows of: it promises itself first. Where
+    its memory is in doubt it may have forgotten that, and its directory is no older for it."""
     for other in remains:
         for partition, (mine, memory) in enumerate(zip(one.memories, other.memories, strict=True)):
-            if memory.candidate == one.node and memory.promised > mine.promised:
+            if memory.candidate == one.node and memory.promised > mine.promised and not mine.is_suspect:
                 return (f"stood for epoch {memory.promised} of partition {partition}, as {other.place} shows, and"
                         f" it knows of epochs up to {mine.promised}")
     return ""
@@ -301,7 +316,8 @@ def _newest(memories: Iterable[Memory]) -> Standing:
 
 
 def _document(memories: Mapping[str, Memory], incarnations: Mapping[str, str], skew_ms: int,
-              lost: Return | None) -> Document:
+              lost: Return | None, forgetful: Collection[str]) -> Document:
+    """``lost``: given, one goes back to old copies. ``forgetful``: who starts on one, and has to fill first."""
     newest = _newest(memories.values())
     epoch = max(max(memory.promised, memory.standing.epoch) for memory in memories.values())
     is_open = len(_cohorts(memories.values())) > 1
@@ -309,8 +325,9 @@ def _document(memories: Mapping[str, Memory], incarnations: Mapping[str, str], s
     is_barred = lost is not None or (is_open and lapse_ms > 0)
     if lost is not None:
         lapse_ms = max(lapse_ms, lost.now_ms + lost.horizon_ms)
-    return Document(epoch, seats=seats_of(newest.cohort, incarnations), era=epoch,
-                    spent=epoch + (EPOCHS_AHEAD if lost is None else EPOCHS_LOST),
+    spent = epoch + (EPOCHS_AHEAD if lost is None else EPOCHS_LOST)
+    return Document(epoch, seats=seats_of(newest.cohort, incarnations), era=epoch, spent=spent,
+                    promises={voter: spent for voter in newest.cohort if voter in forgetful},
                     horizon_ms=lapse_ms, no_grant_before_ms=lapse_ms + skew_ms if is_barred else 0,
                     write_id=f"restored-{epoch}", cause="restored from data directories" if lost is None else
                     "restored from old copies")

@@ -4,7 +4,8 @@ Without the option they are stored, as ever: a majority of owners keeps them unt
 appends or cancels is stored always, for it concerns tasks that were accepted before.
 
 A node goes by what it knows: it follows the leaders of all partitions, and elections tell it since when one for
-which it votes has none. Of the others it notes that itself, from the first task that comes for one.
+which it votes has none. Of the others it notes that itself, from the first task that comes for one, until it sees
+one led when a task comes for any, or hears of a newer leader.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Unled:
     def check(self, now_ms: int, partitions: Iterable[int]) -> None:
         """``Refused`` if one of them has had no leader for as long as the option, which is given, says."""
         limit_ms = self._view.timing.refuse_unled
+        for partition in [known for known in self._since if self._view.leader_of(known)]:
+            del self._since[partition]
         for partition in partitions:
             unled_ms = self._unled_ms(now_ms, partition)
             if unled_ms >= limit_ms:
@@ -38,10 +41,10 @@ class Unled:
         """How long it has had no leader, as far as is known; 0 if it has one."""
         vnode = self._view.vnodes[partition]
         if self._view.leader_of(partition):
-            self._since.pop(partition, None)
             return 0
+        newest = max(vnode.standing.epoch, vnode.leader_epoch)
         epoch, met_ms = self._since.get(partition, (-1, now_ms))
-        if epoch != vnode.standing.epoch:
+        if epoch != newest:
             met_ms = now_ms
-            self._since[partition] = vnode.standing.epoch, now_ms
-        return now_ms - min(met_ms, vnode.leaderless_since_ms or met_ms)
+            self._since[partition] = newest, now_ms
+        return now_ms - (vnode.leaderless_since_ms or met_ms)

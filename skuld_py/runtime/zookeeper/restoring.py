@@ -92,5 +92,5 @@ def _commit(step: Any, timeout_s: float) -> None:
 def shown(made: Rebuilt) -> dict[str, object]:
     """What was made, for people and their tools; without the key."""
     return {"cluster": made.parameters.cluster, "partitions": len(made.documents),
-            "nodes": sorted(made.registrations), "position": made.origin.version,
+            "nodes": made.nodes, "position": made.origin.version,
             "warnings": json.loads(json.dumps(made.warnings))}
