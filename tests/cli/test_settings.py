@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from skuld_py.cli.main import Verbs, main
 from skuld_py.cli.settings import BYTES_MAX, BadConfig, lines_of, read
+from skuld_py.client.claims import Claims
 from skuld_py.client.client import Claim, Client
 from skuld_py.client.options import Retry
 from skuld_py.errors import Refused

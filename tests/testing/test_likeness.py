@@ -51,7 +51,7 @@ def good_call_of(name: str) -> tuple[Any, ...]:
 
 
 GOOD = {name: good_call_of(name) for name in sorted(VERBS)}
-ALSO: dict[str, dict[str, Any]] = {
+ALSO: dict[str, dict[str, Any]] = {"release_all": {"holder": "nobody"},
     "put_schedule": {"every_s": 60}, "set_limits": {"concurrency": 1},
     "update": {"seq": 0, "checkpoint": 5, "number": 0}}
 ODD: tuple[Any, ...] = (
