@@ -65,4 +65,4 @@ def test_roots_come_to_their_end_whatever_dies_or_is_lost() -> None:
 def test_thousands_of_plays_keep_every_promise(share: range) -> None:
     seeds = range(SEEDS, SEEDS + BULK)[share.start::share.step]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        check(pool.map(play, seeds, chunksize=20), OFTEN + RARE)
+        check(pool.map(play, seeds, chunksize=20), OFTEN + RARE if share.step == 1 else OFTEN)

@@ -50,4 +50,4 @@ def test_values_are_fed_once_and_go_where_conditions_say_whatever_dies_or_is_los
 def test_thousands_of_workflows_keep_every_promise(share: range) -> None:
     seeds = range(SEEDS, SEEDS + BULK)[share.start::share.step]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        check(pool.map(play, seeds, chunksize=20), OFTEN + RARE)
+        check(pool.map(play, seeds, chunksize=20), OFTEN + RARE if share.step == 1 else OFTEN)
