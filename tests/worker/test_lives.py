@@ -51,7 +51,7 @@ class House(Home):
             "kept": {"kind": "output", "path": str(place / "kept")}}})
         self.exhausted: list[str] = []
 
-    def exhaust_input(self, workflow: str, step: str) -> Any:
+    def exhaust_input(self, workflow: str, step: str, *, strand: int = 0, life: int = 0) -> Any:
         self.exhausted.append(step)
         return type("Status", (), {"is_sealing": True, "sealed": ()})
 

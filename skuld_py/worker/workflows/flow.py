@@ -16,6 +16,8 @@ Invariants:
   workflow of the same id.
 * What a function returned is not lost by a cluster that does not answer: asking goes on until the claim is lost.
 * Whatever conditions and lifecycles raise is an error of the segment, as if its function had raised it.
+* What a completion emits is made in the life of the workflow that its segment is of, whatever was submitted under
+  the same id while it was written.
 """
 
 from __future__ import annotations
@@ -70,8 +72,8 @@ OnDone = Callable[[list[Run], str], None]
 class Cluster(Known, Enqueueing, Protocol):
     """Who knows workflows and stores tasks: a client."""
 
-    def kill_workflow(self, workflow: str, reason: str) -> Any:
-        """Let nothing more of it run."""
+    def kill_workflow(self, workflow: str, reason: str, *, life: int) -> Any:
+        """Let nothing more of it run, if it is this one of its id."""
 
     def get_many(self, ids: Sequence[bytes | str]) -> list[Task]:
         """Those that exist."""
@@ -268,6 +270,7 @@ class Flow:
             if step.lifecycles.has_tasks:
                 error = None if failure is None else attrs.asdict(failure)
                 step.lifecycles.call(Moment.AFTER_TASK, error=error, **_said(run))
+            run.nursery = step.nursery
             if step.is_leaf and failure is None:
                 run.emitted = Emission()
                 return ending
@@ -302,7 +305,8 @@ class Flow:
             ending = failed(f"{failure.type}: {failure.message}")
         if judgement.policy is Policy.KILL:
             reason = judgement.reason[:REASON_CHARS_MAX]
-            self._asked([run], lambda: self._cluster.kill_workflow(step.definition.id, reason))
+            self._asked([run], lambda: self._cluster.kill_workflow(step.definition.id, reason,
+                                                                        life=step.life))
             return attrs.evolve(ending, is_final=True)
         return ending
 
@@ -339,11 +343,11 @@ class Flow:
 
     def _written(self, run: Run) -> Written:
         named = step_of(run.claim.queue)
-        assert named is not None and run.emitted is not None
+        assert named is not None and run.emitted is not None and run.nursery is not None
         claim, (root, source) = run.claim, root_of(run)
         start_ms = claim.end_ms - round(claim.lease_s * 1000)
         completed = Completed(claim.id, root, source, claim.token, start_ms, run.emitted)
-        return Written(completed, self._steps[named].nursery, named[0],
+        return Written(completed, run.nursery, named[0],
                        is_sole(run.is_alone, claim.clock(), run.context.deadline))
 
 
