@@ -1,4 +1,4 @@
-"""Nodes that say for ever, in doubt, that tasks are too old, or others: a feeder ends its workflow, with the why."""
+"""Nodes that say for ever, in doubt, that tasks are too old, or others: the workflow ends, and says of what."""
 
 from __future__ import annotations
 

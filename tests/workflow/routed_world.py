@@ -42,7 +42,7 @@ from skuld_py.workflow.acking.checkpoint import Book
 from skuld_py.workflow.acking.turns import rest_ms
 from skuld_py.workflow.definition.definition import Policy
 from skuld_py.workflow.definition.names import step_of
-from skuld_py.workflow.routing.hooks import judged
+from skuld_py.workflow.routing.hooks import judged, restarts
 from skuld_py.workflow.routing.passage import Failure, Outcome, Verdict
 from skuld_py.workflow.routing.routes import Router
 from skuld_py.workflow.segments import Emission
@@ -324,7 +324,7 @@ class Stream(World):
         self.met["an exception goes on as data"] += outcome.failure is not None and bool(rows)
         self.met["conditions send some to nobody"] += outcome.failure is None and len(rows) < len(outcome.values)
         if routed.verdict is Verdict.RETRY:
-            return "failed"
+            return "released" if outcome.is_last and restarts(definition, step) else "failed"
         if routed.verdict is Verdict.FAILED:
             return self._judged(step, attrs.evolve(outcome, failure=routed.failure))
         return Emission.decode(Emission(tuple((to, packed(value)) for to, value in routed.emitted)).encode()).rows

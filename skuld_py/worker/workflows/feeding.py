@@ -40,8 +40,9 @@ from skuld_py.workflow.acking.acks import Acks
 from skuld_py.workflow.acking.checkpoint import Book, roots_said
 from skuld_py.workflow.acking.feeder import Feeder, Options
 from skuld_py.workflow.acking.turns import TURN_MS, rest_ms
-from skuld_py.workflow.definition.definition import Definition, Policy
+from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.names import SEAL, queue_of, step_of
+from skuld_py.workflow.routing.hooks import restarts
 from skuld_py.workflow.segments import Emission, ack_queue, feeder_queue, root_id, seal_id, strand_of
 
 FEED = "skuld:feed"
@@ -107,10 +108,8 @@ def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str
 
 
 def _policy(definition: Definition, step: str) -> e.Policy:
-    """What follows when a segment of a step is dead: the first lifecycle that does not defer says so."""
-    said = [each.on_exception for each in definition.lifecycles
-            if each.is_of(step) and each.on_exception is not Policy.DEFER]
-    return e.Policy.RESTART if said and said[0] is Policy.RESTART else e.Policy.KILL
+    """What follows when a segment of a step is dead."""
+    return e.Policy.RESTART if restarts(definition, step) else e.Policy.KILL
 
 
 class Turn:

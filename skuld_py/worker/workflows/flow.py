@@ -53,7 +53,7 @@ from skuld_py.workflow.definition.definition import Definition, Moment, Policy
 from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.definition.names import is_own, step_of
 from skuld_py.workflow.definition.sources import Outputs
-from skuld_py.workflow.routing.hooks import judged
+from skuld_py.workflow.routing.hooks import judged, restarts
 from skuld_py.workflow.routing.passage import WORDS_CHARS_MAX, Failure, Outcome, Resolve, Routed, Verdict
 from skuld_py.workflow.routing.routes import Router
 from skuld_py.workflow.segments import Emission, is_sole
@@ -286,6 +286,8 @@ class Flow:
 
     def _routed(self, step: _Step, run: Run, ending: Returned | Failed, outcome: Outcome,
                 routed: Routed) -> Ending:
+        if routed.verdict is Verdict.RETRY and outcome.is_last and restarts(step.definition, step.name):
+            return Snoozed(AGAIN_MS)  # dead it would wait until its feeder hears of it
         if routed.verdict is Verdict.RETRY:
             return failed("a condition of its workflow says that it is to be tried again")
         if routed.verdict is Verdict.FAILED:
