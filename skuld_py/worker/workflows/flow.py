@@ -306,9 +306,8 @@ class Flow:
             failure = outcome.failure or Failure("", "")
             ending = failed(f"{failure.type}: {failure.message}")
         if judgement.policy is Policy.KILL:
-            reason = judgement.reason[:REASON_CHARS_MAX]
-            self._asked([run], lambda: self._cluster.kill_workflow(step.definition.id, reason,
-                                                                        life=step.life))
+            name, reason = step.definition.id, judgement.reason[:REASON_CHARS_MAX]
+            self._asked([run], lambda: self._cluster.kill_workflow(name, reason, life=step.life))
             return attrs.evolve(ending, is_final=True)
         return ending
 
