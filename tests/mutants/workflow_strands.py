@@ -40,7 +40,8 @@ MUTANTS: tuple[Mutant, ...] = (
     # whose roots are whose
     _seen(EACH, "strands-ids-of-roots", "roots of two strands have one id", "feeding.ClientHands.store",
           "root_id(self._definition.id, self._source, number", "root_id(self._definition.id, self._step, number"),
-    _seen(EACH, "strands-acks", "the acks of all strands are in one queue", "workflow.segments.ack_queue",
+    _seen("tests/workflow/test_segments.py::test_strands_have_roots_feeders_and_acks_of_their_own",
+          "strands-acks", "the acks of all strands are in one queue", "workflow.segments.ack_queue",
           "_acks{strand or ''}-{step}", "_acks-{step}"),
     # when an input is exhausted
     _seen(WORLD, "strands-first-exhausts", "an input ends with the first of its strands", "ExhaustInput.change",
