@@ -38,6 +38,7 @@ def status(id: str, nodes: str, timeout_s: float, as_json: bool) -> None:
     from skuld_py.cli.showing import harmless, print_event, print_table, table
     from skuld_py.verbs.workflows import document
     from skuld_py.workflow.acking.checkpoint import roots_said
+    from skuld_py.workflow.graph.words import feeders_said
 
     with connected(nodes, timeout_s) as client:
         found = client.workflow(id)
@@ -61,7 +62,8 @@ def status(id: str, nodes: str, timeout_s: float, as_json: bool) -> None:
     for step in found.steps:
         state = "exhausted" if step.name in found.exhausted else "sealed" if step.name in found.sealed else "open"
         most = "" if step.most >= 1 << 30 else f" to {step.most}"
-        slots = "one feeder" if step.kind == "input" else f"{step.least}{most or ' or more'}"
+        slots = (feeders_said(step.least, len(step.sources)) if step.kind == "input"
+                 else f"{step.least}{most or ' or more'}")
         rows.add_row(step.name, step.kind, state, slots, ", ".join(step.tags))
     print_table(rows)
 

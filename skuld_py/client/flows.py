@@ -30,8 +30,8 @@ from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
-from skuld_py.workflow.definition.names import FEED, ID, PLAN, queue_of, step_of
-from skuld_py.workflow.segments import feeder_id
+from skuld_py.workflow.definition.names import FEED, ID, PLAN, STRANDS_MAX, queue_of, step_of
+from skuld_py.workflow.segments import feeder_id, feeder_queue, sources_of
 
 if TYPE_CHECKING:
     from skuld_py.workflow.definition.builder import Workflow
@@ -44,7 +44,7 @@ FEEDER = "skuld:feed"
 """The task function that draws from an input."""
 ENDED = ("completed", "cancelled", "dead")
 LIVE, KILLED, INPUT, OUTPUT = "live", "killed", "input", "output"
-NO_SUCH, REFUSED = "no_such_workflow", "refused"
+NO_SUCH, REFUSED, OTHER_LIFE = "no_such_workflow", "refused", "other_life"
 TEXT_CHARS = 250
 COLLECTED = "collected"
 """The outcome of entries that a node has no more: they were not looked at."""
@@ -61,6 +61,11 @@ class WorkflowStep:
     tags: tuple[str, ...]
     percentage: int
     flux: str
+
+    @property
+    def sources(self) -> list[str]:
+        """Of an input its strands, each of which has a feeder."""
+        return sources_of(self.name, self.most if self.most <= STRANDS_MAX else 1)
 
 
 @attrs.frozen
@@ -92,9 +97,16 @@ class WorkflowStatus:
 
     @property
     def feeders(self) -> dict[str, TaskId]:
-        """The tasks that feed it, by input: their progress and their logs tell of its roots. Needs ``steps``."""
-        inputs = [step.name for step in self.steps if step.kind == INPUT]
-        return {step: TaskId(id) for step, id in zip(inputs, _feeders(self.id, inputs, self.plan), strict=True)}
+        """The tasks that feed it, by input, and of one with several feeders by ``INPUT``, ``INPUT:1`` and so on:
+        their progress and their logs tell of its roots. Needs ``steps``."""
+        sources = [source for step in self.steps if step.kind == INPUT for source in step.sources]
+        return {source: TaskId(id) for source, id in zip(sources, _feeders(self.id, sources, self.plan),
+                                                         strict=True)}
+
+    @property
+    def life(self) -> int:
+        """Which of all workflows of its id it is: the time in its plan task's id."""
+        return time_of(from_text(self.plan))
 
     @property
     def is_sealing(self) -> bool:
@@ -181,7 +193,7 @@ class Flowing:
         feeders, or has ended, is of an earlier life under this id, which the log has forgotten since."""
         header = options.header_of(queue_of(found.id, PLAN), 0, None, None)
         plan = yield from self._store_plan(header, text, Given(unique=[mark]))
-        feeders = _feeders(found.id, found.inputs, plan)
+        feeders = _feeders(found.id, found.sources, plan)
         standing = yield from self._get([plan, *feeders])
         if any(task.id in feeders or task.state in ENDED for task in standing):
             plan = yield from self._store_plan(header, text, Given())
@@ -200,38 +212,47 @@ class Flowing:
     def _feed(self, status: WorkflowStatus) -> Work[None]:
         """Enqueue the feeders of inputs that may still bring something. Of an old workflow they stand since long,
         and are too old to be stored again."""
-        inputs = [step.name for step in status.steps if step.kind == INPUT and step.name not in status.exhausted]
-        header = options.header_of(queue_of(status.id, FEED), 0, FEEDER_TRIES, None)
-        calls = [encode_call(FEEDER, (), {"workflow": status.id, "step": step}, BY_ANNOTATION) for step in inputs]
+        rows = [(_feed_queue(status.id, step), source) for step in status.steps
+                if step.kind == INPUT and step.name not in status.exhausted for source in step.sources]
+        sources = [source for _, source in rows]
+        calls = [encode_call(FEEDER, (), {"workflow": status.id, "step": each}, BY_ANNOTATION) for each in sources]
         try:
-            yield from self._ask_to_store([header] * len(inputs), _feeders(status.id, inputs, status.plan), calls,
-                                          None)
+            yield from self._ask_to_store([options.header_of(queue, 0, FEEDER_TRIES, None) for queue, _ in rows],
+                                          _feeders(status.id, sources, status.plan), calls, None)
         except Refused as refusal:
             if refusal.code != "too_old":
                 raise
 
     @verb
-    def kill_workflow(self, id: str, reason: str = "") -> Work[WorkflowStatus]:
+    def kill_workflow(self, id: str, reason: str = "", *, life: int = 0) -> Work[WorkflowStatus]:
         """End a workflow before it is complete, for a reason of at most 250 characters; gives how it is then. One
-        that has ended stays as it is; an id that nobody knows is refused (``no_such_workflow``)."""
+        that has ended stays as it is; an id that nobody knows is refused (``no_such_workflow``). ``life``: only if
+        it is still that one of all of its id (``WorkflowStatus.life``); else refused (``other_life``)."""
         _check_id(id)
-        status = yield from self._decree(m.Kill(0, id, _text("reason", reason)), NO_SUCH)
+        status = yield from self._decree(m.Kill(0, id, _text("reason", reason), _life(life)), NO_SUCH)
         yield from self._end_plan(status.plan)
         return status
 
     @verb
-    def exhaust_input(self, id: str, step: str) -> Work[WorkflowStatus]:
+    def exhaust_input(self, id: str, step: str, *, strand: int = 0, life: int = 0) -> Work[WorkflowStatus]:
         """Say that an input has no more to bring, and all that it brought is complete; gives how the workflow is
-        then. When it ``is_sealing``, its outputs are to be sealed. Said again nothing changes."""
+        then. When it ``is_sealing``, its outputs are to be sealed. Said again nothing changes. Of an input with
+        several feeders it is said of each ``strand``, and the last one exhausts it. ``life`` is as in
+        ``kill_workflow``."""
         _check_id(id)
-        return (yield from self._decree(m.Advance(0, id, _text("step", step), False), NO_SUCH))
+        if type(strand) is not int or not 0 <= strand < STRANDS_MAX:
+            raise Refused("bad_strand", f"strand: {str(strand)[:40]} is not in 0..{STRANDS_MAX - 1}",
+                          field="strand")
+        message = m.Advance(0, id, _text("step", step), False, _life(life), strand)
+        return (yield from self._decree(message, NO_SUCH))
 
     @verb
-    def seal_output(self, id: str, step: str) -> Work[WorkflowStatus]:
+    def seal_output(self, id: str, step: str, *, life: int = 0) -> Work[WorkflowStatus]:
         """Say that an output is whole and closed; gives how the workflow is then: the last one completes it.
-        Refused (``not_sealing``) while an input is open. Said again nothing changes."""
+        Refused (``not_sealing``) while an input is open. Said again nothing changes. ``life`` is as in
+        ``kill_workflow``."""
         _check_id(id)
-        return (yield from self._decree(m.Advance(0, id, _text("step", step), True), "not_sealing"))
+        return (yield from self._decree(m.Advance(0, id, _text("step", step), True, _life(life)), "not_sealing"))
 
     def _decree(self, message: m.Submit | m.Kill | m.Advance, code: str) -> Work[WorkflowStatus]:
         answer = (yield from ask(m.Decreed, message)).message
@@ -242,7 +263,11 @@ class Flowing:
         if not answer.workflows:
             raise Refused(NO_SUCH, f"workflow: the log has forgotten {message.workflow}",
                           workflow=message.workflow)
-        return _status(answer.workflows[0])
+        status = _status(answer.workflows[0])
+        if not isinstance(message, m.Submit) and message.life not in (0, status.life):
+            raise Refused(OTHER_LIFE, f"workflow: {message.workflow} ended, was forgotten, and submitted again"
+                          " since; nothing was changed", workflow=message.workflow)
+        return status
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -337,16 +362,28 @@ def _submission(found: Definition, mark: str, plan: str) -> m.Submit:
     return m.Submit(0, found.id, mark, plan, demand.spreading.value, demand.percentage, steps)
 
 
-def _feeders(workflow: str, inputs: Iterable[str], plan: str) -> list[bytes]:
+def _feed_queue(workflow: str, step: WorkflowStep) -> str:
+    """Where an input's feeders are claimed. Several have a queue of their own: those of another input, which has
+    seats of its own, are not claimed in their place."""
+    return feeder_queue(workflow, step.name) if len(step.sources) > 1 else queue_of(workflow, FEED)
+
+
+def _feeders(workflow: str, sources: Iterable[str], plan: str) -> list[bytes]:
     """The ids of the feeders, which follow from the plan task's."""
     at_ms = time_of(from_text(plan))
-    return [feeder_id(workflow, step, at_ms) for step in inputs]
+    return [feeder_id(workflow, source, at_ms) for source in sources]
 
 
 def _check_id(id: object) -> None:
     if not isinstance(id, str) or not ID.fullmatch(id):
         raise Refused("bad_name", f"id: {str(id)[:64]!r} is no id of a workflow; use letters, digits, '.', '_' and"
                       " '-', starting with a letter or digit, at most 100", field="id")
+
+
+def _life(given: object) -> int:
+    if type(given) is not int or not 0 <= given < 1 << 62:
+        raise Refused("bad_life", f"life: {str(given)[:40]} is no time of a submission", field="life")
+    return given
 
 
 def _text(field: str, given: object) -> str:

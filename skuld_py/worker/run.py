@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -42,6 +42,9 @@ from skuld_py.worker.middleware import Middleware, middleware_added, surround
 from skuld_py.worker.tracing import spanned
 from skuld_py.workflow.definition.names import is_feeder
 from skuld_py.workflow.segments import Emission
+
+if TYPE_CHECKING:
+    from skuld_py.worker.workflows.children import Nursery
 
 CALL_CHARS = 80
 NEVER_S = float("inf")
@@ -164,6 +167,8 @@ class Run:
         """What is around its function, of a segment of a workflow."""
         self.emitted: Emission | None = None
         """What a segment emits once its completion is written."""
+        self.nursery: Nursery | None = None
+        """Makes the tasks of that, in the life of the workflow in which the segment ran."""
         self.is_alone = assignment.claim.is_first
         """Whether no other claim of its task can complete it while this one is held."""
         self._engine = engine

@@ -5,8 +5,9 @@ lease is the one by which the worker holds tasks, if it is less than others' rep
 that was killed wait for it, as its tasks do.
 
 Of a seat the step's queue is claimed from: that of an input has its roots. Besides, of a seat in an input the
-feeders' queue, of one in an output the queue of what seals it. No more is claimed from a step's queue than its
-seat has slots: times what a slot takes together, where ``size_of`` says so.
+feeders' queue, and that of the input's own where it has several; of one in an output the queue of what seals it.
+No more is claimed from a step's queue than its seat has slots: times what a slot takes together, where ``size_of``
+says so.
 
 All its reports go to one node, as long as that answers: two would both count its slots.
 
@@ -28,6 +29,7 @@ from skuld_py.errors import SkuldError
 from skuld_py.model.seats import INPUT, OUTPUT, Seat
 from skuld_py.worker.attendance import GOODBYE_S, LEASE_S, Attendance
 from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
+from skuld_py.workflow.segments import feeder_queue
 
 PAUSE_S = 1.0
 
@@ -46,8 +48,11 @@ SizeOf = Callable[[str, str], int]
 """How many segments of a step a slot takes together."""
 
 
-OWN_QUEUES = {INPUT: FEED, OUTPUT: SEAL}
-"""By the kind of a seat, the queue of the workflow's own tasks that are its business, too."""
+def _beside(seat: Seat) -> tuple[str, ...]:
+    """The queues of the workflow's own tasks that are a seat's business, too."""
+    if seat.kind == INPUT:
+        return queue_of(seat.workflow, FEED), feeder_queue(seat.workflow, seat.step)
+    return (queue_of(seat.workflow, SEAL),) if seat.kind == OUTPUT else ()
 
 
 def _one(workflow: str, step: str) -> int:
@@ -64,8 +69,7 @@ def queues_of(seats: Iterable[Seat], size_of: SizeOf = _one) -> Queues:
         sizes[step] = size_of(seat.workflow, seat.step)
         caps[step] += seat.count * sizes[step]
         fences[step] = seat.fence
-        if (own := OWN_QUEUES.get(seat.kind)) is not None:
-            beside = queue_of(seat.workflow, own)
+        for beside in _beside(seat):
             caps[beside] += seat.count
             fences[beside] = seat.fence
     return {queue: Place(cap, fences[queue], sizes.get(queue, 1)) for queue, cap in caps.items()}

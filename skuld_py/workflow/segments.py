@@ -40,11 +40,13 @@ from skuld_py.errors import Malformed, Refused
 from skuld_py.model.history import TIME_MS_MAX
 from skuld_py.model.ids import ID_BYTES, TaskId
 from skuld_py.model.names import queues_of
+from skuld_py.workflow.definition.names import FEEDS
 
 EMISSION_BYTES_MAX = DEFAULT_LIMITS.entry_bytes - 1_024
 """Of an emission as stored. It is part of a result, which has 64 KiB; the rest is for what an output says."""
 EMITTED_MAX = 4_096
 """Segments that one segment emits at most."""
+STRAND_DIGITS = 2
 STEPS_MAX = 256
 NAME_BYTES_MAX = 64
 STRIPE = 64
@@ -92,9 +94,10 @@ def child_id(parent: bytes, token: int, start_ms: int, number: int) -> TaskId:
     return TaskId(child_ids(parent, token, start_ms, number + 1)[number])
 
 
-def feeder_id(workflow: str, step: str, time_ms: int) -> TaskId:
-    """The id of the task that feeds an input. The time is that of the submission, and its log entry says it."""
-    return _own_id("feed", workflow, step, time_ms)
+def feeder_id(workflow: str, source: str, time_ms: int) -> TaskId:
+    """The id of the task that feeds an input, or a strand of it. The time is that of the submission, and its log
+    entry says it."""
+    return _own_id("feed", workflow, source, time_ms)
 
 
 def seal_id(workflow: str, step: str, time_ms: int) -> TaskId:
@@ -113,10 +116,33 @@ def haul_queue(workflow: str, step: str) -> str:
     return f"{queues_of(workflow)}_hauls-{step}"
 
 
-def ack_queue(workflow: str, step: str) -> str:
-    """The queue of the acks of roots of one input, which its feeder claims. No step's name begins like this, so it
-    is no step's queue."""
-    return f"{queues_of(workflow)}_acks-{step}"
+def ack_queue(workflow: str, source: str) -> str:
+    """The queue of the acks of roots of one input, or of a strand of it, which its feeder claims. No step's name
+    begins like this, so it is no step's queue."""
+    step, strand = strand_of(source)
+    return f"{queues_of(workflow)}_acks{strand or ''}-{step}"
+
+
+def feeder_queue(workflow: str, step: str) -> str:
+    """The queue of the feeders of an input that has several."""
+    return f"{queues_of(workflow)}{FEEDS}{step}"
+
+
+# -- strands -----------------------------------------------------------------------------------------
+
+
+def sources_of(step: str, strands: int) -> list[str]:
+    """Who makes the roots of an input: it by itself, and where it has several feeders its strands. No step's name
+    has a colon."""
+    return [step, *(f"{step}:{strand}" for strand in range(1, strands))]
+
+
+def strand_of(source: str) -> tuple[str, int]:
+    """The input, and which strand of it; the first is called as the input."""
+    step, _, strand = source.partition(":")
+    if strand and not (strand.isascii() and strand.isdecimal() and len(strand) <= STRAND_DIGITS):
+        raise Malformed("source", "its strand is no number")
+    return step, int(strand or 0)
 
 
 # -- acks --------------------------------------------------------------------------------------------

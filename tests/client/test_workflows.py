@@ -186,6 +186,47 @@ def test_inputs_are_exhausted_outputs_sealed_and_the_last_seal_completes(client:
     assert client.kill_workflow("census", "too late").reason == ""
 
 
+def test_an_input_of_several_slots_has_as_many_feeders_and_ends_with_the_last(client: MemoryClient) -> None:
+    catalog = CENSUS["catalog"]
+    made = client.submit_workflow(
+        {**CENSUS, "catalog": {**catalog, "pages": {**catalog["pages"], "least": 2, "most": 3}}})
+    assert [*made.feeders] == ["more", "pages", "pages:1", "pages:2"]
+    tasks = [*client.list("wf.census._feeds-pages")]
+    assert {task.id: decode_call(task.payload).kwargs["step"] for task in tasks} == {
+        made.feeders[source]: source for source in ("pages", "pages:1", "pages:2")}
+    assert [task.id for task in feeders(client)] == [made.feeders["more"]]
+    client.submit_workflow({**CENSUS, "catalog": {
+        **catalog, "pages": {**catalog["pages"], "least": 2, "most": 3}}})
+    assert len([*client.list("wf.census._feeds-pages")]) == 3
+
+    client.exhaust_input("census", "more")
+    ends = [client.exhaust_input("census", "pages", strand=strand).exhausted for strand in (2, 0, 2, 1)]
+    assert ends == [("more",), ("more",), ("more",), ("more", "pages")]
+    for strand in (64, -1, True):
+        with pytest.raises(Refused, match="strand: "):
+            client.exhaust_input("census", "pages", strand=strand)
+
+
+def test_who_speaks_of_an_earlier_life_changes_nothing_and_is_told(
+        cluster: MemoryCluster, client: MemoryClient) -> None:
+    first = client.submit_workflow(CENSUS)
+    collect(cluster, 9)
+    cluster.advance(1)
+    second = client.submit_workflow(CENSUS)
+    assert first.life < second.life
+    for act in (lambda life: client.exhaust_input("census", "pages", life=life),
+                lambda life: client.seal_output("census", "sums", life=life),
+                lambda life: client.kill_workflow("census", life=life)):
+        with pytest.raises(Refused) as raised:
+            act(first.life)
+        assert raised.value.code == "other_life"
+    assert client.workflow("census") == second
+    with pytest.raises(Refused, match="life: "):
+        client.kill_workflow("census", life=-1)
+    assert client.exhaust_input("census", "pages", life=second.life).exhausted == ("pages",)
+    assert client.kill_workflow("census", life=second.life).state == "killed"
+
+
 def test_a_killed_one_says_why(client: MemoryClient) -> None:
     client.submit_workflow(CENSUS)
     assert client.kill_workflow("census", "wrong input").reason == "wrong input"

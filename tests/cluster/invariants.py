@@ -105,10 +105,15 @@ def positions(replica: Replica) -> Iterator[str]:
 def workflows(replica: Replica) -> Iterator[str]:
     """A workflow lives with its steps, or has ended and has none; none is beyond its end."""
     for name, each in replica.workflows.items():
-        if each.is_live != bool(each.steps) or (not each.is_live and (each.exhausted or each.sealed)):
+        if each.is_live != bool(each.steps) or (not each.is_live and (
+                each.exhausted or each.sealed or each.drained)):
             yield f"workflow {name} is {each}"
         if (each.sealed and each.open_inputs) or (each.is_live and not each.open_outputs):
             yield f"workflow {name} sealed {each.sealed} of {each.outputs} with {each.open_inputs} open"
+        if any(not 0 < each.open_strands(step) <= each.strands(step) for step in each.open_inputs):
+            yield f"workflow {name} has open inputs without open strands: {each}"
+        if {drained.partition(":")[0] for drained in each.drained} - {*each.open_inputs}:
+            yield f"workflow {name} keeps strands of inputs that are exhausted: {each}"
         if not each.is_live and len(replica.collected) == 2 and each.since <= replica.collected[0]:
             yield f"the tombstone of {name} outlived two collections"
         if not 0 <= each.submitted <= each.since <= replica.version:

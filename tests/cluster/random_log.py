@@ -31,14 +31,16 @@ from skuld_py.cluster.log.play import play
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.log.workflows import StepRow, Workflow
 from skuld_py.model.document import Member
+from skuld_py.model.ids import to_text
 
 NODES = [f"n{index}:1" for index in range(5)]
 LIVES = [f"{node}~{life}" for node in NODES for life in "abc"]
 SLOTS = [f"slot-{index}" for index in range(6)]
 
 WORKFLOWS = ["census", "daily", "w3"]
-STEPS = tuple(StepRow(name, kind) for name, kind in (
-    ("in1", "input"), ("in2", "input"), ("sum", "function"), ("out1", "output"), ("out2", "output")))
+STEPS = (StepRow("in1", "input"), StepRow("in2", "input", most=2), StepRow("sum", "function"),
+         StepRow("out1", "output"), StepRow("out2", "output"))
+PLANS = tuple(to_text(time_ms.to_bytes(8, "big") + bytes(12)) for time_ms in (1_000, 2_000))
 
 More = Sequence[Callable[[Random], Command]]
 
@@ -82,11 +84,13 @@ def random_flow(random: Random, replica: Replica) -> Command:
     known = replica.workflows.get(name, Workflow("", ""))
     inputs = known.open_inputs if random.random() < 0.8 else ()
     outputs = known.open_outputs if random.random() < 0.8 else ()
+    life = known.life if random.random() < 0.8 else random.choice([0, 1_000, 2_000])
     choices: list[Callable[[], Command]] = [
-        lambda: SubmitWorkflow(name, 16 * random.choice("aaab"), 32 * "0", STEPS[:random.choice([4, 5])]),
-        lambda: KillWorkflow(name, random.choice(["", "by hand"])),
-        lambda: ExhaustInput(name, random.choice(inputs or ("in1", "in2", "sum"))),
-        lambda: SealOutput(name, random.choice(outputs or ("out1", "out2", "sum"))),
+        lambda: SubmitWorkflow(name, 16 * random.choice("aaab"), random.choice(PLANS),
+                               STEPS[:random.choice([4, 5])]),
+        lambda: KillWorkflow(name, random.choice(["", "by hand"]), life=life),
+        lambda: ExhaustInput(name, random.choice(inputs or ("in1", "in2", "sum")), random.randrange(2), life=life),
+        lambda: SealOutput(name, random.choice(outputs or ("out1", "out2", "sum")), life=life),
         lambda: SetSharing(random.choice(["greedy", "balanced", "percentage"]))]
     return random.choices(choices, [3, 1, 8, 16 if known.is_sealing else 1, 1])[0]()
 

@@ -148,6 +148,15 @@ def test_an_exhausted_input_gives_its_slots_to_the_others(log: Log) -> None:
     assert log.counts() == {"w": [6, 6]}
 
 
+def test_an_input_is_given_no_more_slots_than_it_has_open_strands(log: Log) -> None:
+    log.submit("w", StepRow("in", "input", 2, 2), *STEPS[1:])
+    assert log.counts() == {"w": [2, 5, 5]}
+    log.write(c.ExhaustInput("w", "in", 1))
+    assert log.counts() == {"w": [1, 6, 5]}
+    log.write(c.ExhaustInput("w", "in", 0))
+    assert log.counts() == {"w": [6, 6]}
+
+
 def test_while_a_number_changes_the_newest_counts(log: Log) -> None:
     log.submit("w")
     log.write(c.AddSlot("a:1~new", LIVES[0], ("claims-7", SEATED)))

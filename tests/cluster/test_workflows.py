@@ -9,12 +9,22 @@ import pytest
 
 from cluster.random_log import Writer, random_flow
 from cluster.scenario import PLAN, row_of
-from skuld_py.cluster.log.commands import COMMANDS, Command, KillWorkflow, SubmitWorkflow
+from skuld_py.cluster.log.commands import COMMANDS, Command, ExhaustInput, KillWorkflow, SealOutput, SubmitWorkflow
 from skuld_py.cluster.log.entries import Entry, decode
 from skuld_py.cluster.log.play import Outcome, Played, play
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.log.workflows import LIVE_MAX, STEPS_MAX, WEIGHT_MAX, StepRow, Workflow, live
+from skuld_py.cluster.log.workflows import (
+    LIVE_MAX,
+    STEPS_MAX,
+    STRANDS_MAX,
+    WEIGHT_MAX,
+    StepRow,
+    Workflow,
+    live,
+)
 from skuld_py.errors import Malformed
+from skuld_py.model.ids import to_text
+from skuld_py.workflow.definition import names
 
 ROWS = (row_of("in1"), row_of("out1"))
 DIGEST = 16 * "a"
@@ -119,6 +129,72 @@ def test_one_whose_place_in_the_order_is_the_first_keeps_it() -> None:
     replica = written(replica, COMMANDS["exhaust-input"]("b", "in1")).replica  # type: ignore[call-arg]
 
     assert [*live(replica.workflows)] == ["b", "a", "c"]
+
+
+# -- strands -------------------------------------------------------------------------------------
+
+OF_THREE = (StepRow("in1", "input", most=3), StepRow("in2", "input"), row_of("out1"))
+
+
+def exhausted(replica: Replica, *strands: int, step: str = "in1") -> Played:
+    for strand in strands[:-1]:
+        replica = written(replica, ExhaustInput("w", step, strand)).replica
+    return written(replica, ExhaustInput("w", step, strands[-1]))
+
+
+def test_an_input_is_exhausted_with_the_last_of_its_strands_whatever_their_order() -> None:
+    replica = written(Replica(), submission("w", OF_THREE)).replica
+    some = exhausted(replica, 2, 0)
+    known = some.replica.workflows["w"]
+    assert (known.exhausted, known.drained, known.open_strands("in1")) == ((), ("in1:2", "in1:0"), 1)
+    assert some.diff == {"workflow": "w", "drained": "in1:0", "open strands": "1"}
+    assert exhausted(some.replica, 2).outcome is Outcome.UNCHANGED
+
+    last = exhausted(some.replica, 1)
+    known = last.replica.workflows["w"]
+    assert (known.exhausted, known.drained, known.open_strands("in1")) == (("in1",), (), 0)
+    assert last.diff == {"workflow": "w", "exhausted": "in1", "open inputs": "1"}
+    assert exhausted(last.replica, 1).outcome is Outcome.UNCHANGED
+    assert exhausted(last.replica, 0, step="in2").replica.workflows["w"].is_sealing
+
+
+def test_a_strand_that_an_input_has_not_is_refused() -> None:
+    replica = written(Replica(), submission("w", OF_THREE)).replica
+    assert exhausted(replica, 3).reason == "input in1 of workflow w has 3 strands, and this is number 3"
+    assert exhausted(replica, 1, step="in2").outcome is Outcome.REFUSED
+    with pytest.raises(Malformed, match="is 64, not in"):
+        ExhaustInput("w", "in1", STRANDS_MAX)
+
+
+def test_strands_are_as_many_here_as_definitions_may_have_and_of_any_number_of_slots_there_is_one() -> None:
+    assert names.STRANDS_MAX == STRANDS_MAX
+    assert [StepRow("in1", "input", most=most).strands for most in (1, 64, 65)] == [1, 64, 1]
+    assert row_of("in1").strands == 1
+
+
+def test_an_entry_of_one_strand_is_as_it_was_before_there_were_several() -> None:
+    text = Entry("op", 0, ExhaustInput("w", "in1")).encode()
+    assert text == b'{"do":"exhaust-input","seq":0,"with":{"step":"in1","workflow":"w"},"writer":"op"}'
+    replica = written(Replica(), submission("w")).replica
+    assert b"drained" not in replica.text().encode()
+
+
+# -- lives ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [
+    ExhaustInput("w", "in1", life=1_000), SealOutput("w", "out1", life=1_000), KillWorkflow("w", life=1_000)])
+def test_what_is_said_of_another_life_changes_nothing(command: Command) -> None:
+    plan = to_text((2_000).to_bytes(8, "big") + bytes(12))
+    replica = written(Replica(), attrs.evolve(submission("w"), plan=plan)).replica
+    if isinstance(command, SealOutput):
+        replica = written(replica, ExhaustInput("w", "in1")).replica
+    said = written(replica, command)
+    assert said.outcome is Outcome.UNCHANGED and said.replica.workflows == replica.workflows
+    for life in (0, 2_000):
+        assert written(replica, attrs.evolve(command, life=life)).outcome is Outcome.APPLIED
+    with pytest.raises(Malformed, match="life: is -1"):
+        attrs.evolve(command, life=-1)
 
 
 # -- older rules ---------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ _DEFINITIONS: tuple[Mutant, ...] = (
     _seen_by(TOLD, "passwords-for-all", "a password stands in a definition", "definition.catalog._url",
              'if "password" in url.lower():', "if False:"),
     _seen_by(TOLD, "more-at-least-than-at-most", "a step has more slots at least than at most",
-             "definition.catalog._working", "if least > most:", "if False:"),
+             "definition.catalog._slots", "if least > most:", "if False:"),
     _seen_by(TOLD, "one-place-for-two", "two outputs write to one place",
              "definition.reading._Reading._check_places", "if other != step:", "if False:"),
     _seen_by(TOLD, "edges-twice", "an edge stands there twice", "definition.reading._Reading._pairs",

@@ -16,7 +16,7 @@ def _seen(name: str, rule: str, place: str, old: str, new: str, test: str = CONF
 
 MUTANTS: tuple[Mutant, ...] = (
     _seen("ended-and-changed", "a late entry changes what has ended", "OfWorkflow.apply",
-          " if known.is_live else known", ""),
+          "known.is_live and self.is_of(known)", "self.is_of(known)"),
     _seen("sealed-with-open-inputs", "an output is sealed while an input is open", "SealOutput.change",
           "        if not known.is_sealing:\n", "        if False:\n"),
     _seen("sealed-twice", "a seal said again counts again", "SealOutput.change",

@@ -64,7 +64,7 @@ MUTANTS: tuple[Mutant, ...] = (
          "failure = _failure_of(ending) if isinstance(ending, Failed) else None", "failure = None",
          FLOW + "what_a_function_raises_is_data_for_a_condition_about_exceptions"),
     _run("killed-quietly", "a policy kills the segment and not the workflow", "flow.Flow._judged",
-         "self._asked([run], lambda: self._cluster.kill_workflow(step.definition.id, reason))", "pass",
+         "self._asked([run], lambda: self._cluster.kill_workflow(name, reason, life=step.life))", "pass",
          FLOW + "policies_say_what_becomes_of_it"),
     _run("first-is-last", "the workflow is killed before the step's attempts are used up", "flow._outcome",
          "attempt >= step.entry.attempts", "True",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import attrs
 import pytest
@@ -11,9 +12,9 @@ from skuld_py.client.flows import WorkflowStatus
 from skuld_py.node.workflows import reaping
 from skuld_py.node.workflows.reaping import GRACE_MS, PAGE_MS, REST_MS
 from skuld_py.testing import MemoryClient
-from skuld_py.workflow.segments import ack_queue
+from skuld_py.workflow.segments import ack_queue, feeder_queue
 
-FLOW = {"id": "w", "edges": [["a", "b"]], "catalog": {
+FLOW: dict[str, Any] = {"id": "w", "edges": [["a", "b"]], "catalog": {
     "a": {"kind": "input", "function": "reaps.a"}, "b": {"kind": "function", "function": "reaps.b"}}}
 
 
@@ -107,3 +108,23 @@ def test_acks_of_an_input_that_is_exhausted_are_cancelled_while_its_workflow_liv
     farm.client.advance(REST_MS / 1000 + 1)
     assert farm.states(ack_queue("w", "a")) == {"cancelled": 2}
     assert farm.states("wf.w.b") == {"waiting": 1}
+
+
+def test_acks_of_a_strand_that_is_exhausted_are_cancelled_and_of_no_other(farm: Farm) -> None:
+    catalog = FLOW["catalog"] | {"a": {"kind": "input", "files": "/data/*", "most": 3}}
+    farm.client.submit_workflow({**FLOW, "catalog": catalog})
+    queues = [ack_queue("w", source) for source in ("a", "a:1", "a:2")]
+    for queue in queues:
+        farm.client.enqueue(queue, b"heard")
+    farm.client.exhaust_input("w", "a", strand=1)
+    farm.client.advance(1)
+    assert [farm.states(queue)["cancelled"] for queue in queues] == [0, 1, 0]
+    for strand in (2, 0):
+        farm.client.exhaust_input("w", "a", strand=strand)
+    farm.client.advance(REST_MS / 1000 + 1)
+    assert [farm.states(queue)["cancelled"] for queue in queues] == [1, 1, 1]
+
+    assert farm.states(feeder_queue("w", "a")) == {"waiting": 3}
+    farm.client.seal_output("w", "b")
+    farm.client.advance(GRACE_MS / 2000)
+    assert farm.states(feeder_queue("w", "a")) == {"waiting": 3}, "they may be about to end"

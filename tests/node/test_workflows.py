@@ -93,6 +93,22 @@ def test_another_definition_is_refused_at_once_and_what_may_be_behind_this_node_
     assert told.outcome == "refused" and told.position == 2
 
 
+def test_what_is_about_a_life_that_this_node_may_not_know_yet_is_for_the_log(client: Asking) -> None:
+    client.ask(SUBMIT)
+    client.ask(m.Kill(1, "census", ""))
+    for of_another in (attrs.evolve(EXHAUST, life=7), attrs.evolve(SEAL, life=7), m.Kill(1, "census", "", 7)):
+        position = client.log.next
+        told = client.ask(of_another)
+        assert (told.outcome, told.position, client.log.next) == ("unchanged", position, position + 1)
+
+
+def test_strands_are_exhausted_one_by_one(client: Asking) -> None:
+    client.ask(attrs.evolve(SUBMIT, steps=(attrs.evolve(STEPS[0], most=2), STEPS[1])))
+    told = [client.ask(attrs.evolve(EXHAUST, strand=strand)) for strand in (1, 1, 0)]
+    assert [(each.outcome, each.workflows[0].exhausted) for each in told] == [
+        ("applied", ()), ("unchanged", ()), ("applied", ("in1",))]
+
+
 @pytest.mark.parametrize(("changes", "code", "words"), [
     ({"digest": "x"}, "bad_workflow", "SubmitWorkflow.digest: is no digest"),
     ({"steps": STEPS[:1]}, "bad_workflow", "SubmitWorkflow.steps: have no input or no output"),

@@ -59,13 +59,13 @@ class Home:
         self.requests.append((queue, len(payloads)))
         return self.client.enqueue_many(queue, payloads, ids=ids, retry=retry, headers=headers)
 
-    def seal_output(self, workflow: str, step: str) -> None:
+    def seal_output(self, workflow: str, step: str, *, life: int = 0) -> None:
         self.on_seal(step)
         self.sealed.append(step)
         if {*self.sealed} == {*self.definition.leaves}:
             self.standings[workflow] = attrs.evolve(self.standings[workflow], state="completed")
 
-    def kill_workflow(self, workflow: str, reason: str) -> None:
+    def kill_workflow(self, workflow: str, reason: str, *, life: int = 0) -> None:
         self.killed[workflow] = reason
 
     # -- the test's side

@@ -91,7 +91,7 @@ class Farm(Home):
         self.client.enqueue_many(self.queue("feed"), [call(FEED, workflow="w", step="texts")],
                                  ids=[feeder_id("w", "texts", self.life)])
 
-    def exhaust_input(self, workflow: str, step: str) -> Status:
+    def exhaust_input(self, workflow: str, step: str, *, strand: int = 0, life: int = 0) -> Status:
         self.exhausted.append(step)
         return Status(True, *self.sealed)
 

@@ -298,6 +298,18 @@ def test_a_condition_may_have_it_tried_again() -> None:
     assert isinstance(ending, Failed) and "a condition of its workflow" in ending.words
 
 
+@pytest.mark.parametrize(("attempts", "policy", "ending"), [
+    (1, "restart", Snoozed), (2, "restart", Failed), (1, "kill", Failed), (1, "defer", Failed)])
+def test_what_a_condition_wants_tried_again_on_its_last_attempt_does_not_die_where_that_would_not_count(
+        attempts: int, policy: str, ending: type) -> None:
+    at = home({"from": "split", "exception": True, "action": "retry"},
+              lifecycles=({"step": "split", "on_exception": policy},),
+              split={**CATALOG["split"], "attempts": attempts})
+    assert isinstance(failing(at), ending)
+    split, = at.client.list(at.queue("split"))
+    assert (at.get(split.id).state == "dead") is (attempts == 1 and ending is Failed) and not at.killed
+
+
 def test_an_error_of_a_predicate_is_the_segments() -> None:
     at = home({"from": "split", "to": ["even"], "when": "flow.broken"})
     at.draw(3)

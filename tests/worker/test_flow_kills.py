@@ -7,13 +7,10 @@ The run of all tests plays ``ROOTS`` roots; the thousand of the design's accepta
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from subprocess import Popen
 
 import pytest
 from click.testing import CliRunner
@@ -24,12 +21,12 @@ from skuld_py.demo.readiness import what_is_missing
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.worker.journal import decode_entry
 from skuld_py.workflow.definition.reading import read
+from worker.crew import Crew, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 ROOTS = int(os.environ.get("FLOW_ROOTS", "100"))
 PATIENCE_S = 90.0 + ROOTS / 2
-SLOTS, LEASE_S = 8, 2
 APP = '''
 import skuld_py
 
@@ -50,39 +47,6 @@ def is_negative(row):
 '''
 
 
-def rows(place: Path) -> list[tuple[int, int]]:
-    files = [*place.glob("task=*/part*")]
-    assert len(files) == 1
-    return sorted((row["number"], row["square"]) for row in map(json.loads, files[0].read_text().splitlines()))
-
-
-class Crew:
-    """Workers of workflows, by their names. What is killed is replaced."""
-
-    def __init__(self, cluster: LocalCluster, place: Path) -> None:
-        self._cluster, self._place = cluster, place
-        self._running: dict[str, Popen[bytes]] = {}
-        self._count = 0
-
-    def start(self) -> None:
-        name = f"crew-{self._count}"
-        self._count += 1
-        self._running[name] = self._cluster.start_worker(
-            "", "kills_app", "--workflows", "--lease", f"{LEASE_S}s", "--slots", str(SLOTS), "--holder", name,
-            working_directory=self._place)
-
-    def kill(self, name: str) -> None:
-        self._running.pop(name).send_signal(signal.SIGKILL)
-        self.start()
-
-    def kill_other_than(self, name: str) -> None:
-        self.kill(next(each for each in self._running if each != name))
-
-    def stop(self) -> None:
-        for worker in self._running.values():
-            worker.terminate()
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
     """One with keys, and with schedulers beside its nodes."""
@@ -92,7 +56,7 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def crew(cluster: LocalCluster, tmp_path: Path) -> Iterator[Crew]:
-    made = Crew(cluster, tmp_path)
+    made = Crew(cluster, tmp_path, "kills_app")
     for _ in range(3):
         made.start()
     yield made

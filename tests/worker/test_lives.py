@@ -50,10 +50,20 @@ class House(Home):
             "seen": {"kind": "function", "function": "lives.seen"},
             "kept": {"kind": "output", "path": str(place / "kept")}}})
         self.exhausted: list[str] = []
+        self.told: list[int] = []
 
-    def exhaust_input(self, workflow: str, step: str) -> Any:
+    def exhaust_input(self, workflow: str, step: str, *, strand: int = 0, life: int = 0) -> Any:
         self.exhausted.append(step)
+        self.told.append(life)
         return type("Status", (), {"is_sealing": True, "sealed": ()})
+
+    def seal_output(self, workflow: str, step: str, *, life: int = 0) -> None:
+        self.told.append(life)
+        super().seal_output(workflow, step, life=life)
+
+    def kill_workflow(self, workflow: str, reason: str, *, life: int = 0) -> None:
+        self.told.append(life)
+        super().kill_workflow(workflow, reason, life=life)
 
     def hands(self) -> ClientHands:
         """Those of the input's feeder."""
@@ -97,6 +107,35 @@ def test_its_segments_that_still_run_complete_nothing_and_emit_nothing(house: Ho
     house.work("numbers")
     ending, = house.work("seen")
     assert isinstance(ending, Returned) and house.waiting("kept") == [2]
+
+
+def test_what_it_emits_is_its_own_though_the_next_one_was_submitted_before_that_was_written(house: House) -> None:
+    house.draw(1)
+    house.work("numbers")
+    runs = house.claimed("seen")
+    endings = [run.ending() for run in runs]
+    house.submit_again()
+    house.draw(2)
+    house.work("numbers")
+    house.work("seen")
+    assert house.waiting("kept") == [2]
+
+    house.conclude(runs, endings)
+    assert sorted(isinstance(each, Returned) for each in house.work("kept")) == [False, True]
+    kept = [house.get(task.id) for task in house.client.list(house.queue("kept"))]
+    assert [task.result for task in kept if task.is_completed] == [2]
+
+
+def test_the_log_is_told_which_life_is_meant(house: House) -> None:
+    hands = house.hands()
+    life = house.life
+    hands.exhaust()
+    hands.kill("x")
+    house.work("seal")
+    for _ in range(5):
+        house.client.advance(1)
+        house.work("seal")
+    assert house.sealed == ["kept"] and house.told == [life] * 3
 
 
 def test_its_feeder_exhausts_no_input(house: House) -> None:

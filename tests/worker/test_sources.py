@@ -121,7 +121,7 @@ class Field(Home):
         id = id or self.definition.id
         self.standings[id] = attrs.evolve(self.standings[id], state=state)
 
-    def exhaust_input(self, workflow: str, step: str) -> Status:
+    def exhaust_input(self, workflow: str, step: str, *, strand: int = 0, life: int = 0) -> Status:
         self.exhausted.append(step)
         self.standings[workflow] = attrs.evolve(self.standings[workflow], exhausted=(*self.exhausted,))
         return Status()

@@ -129,14 +129,20 @@ class World:
         if self.happens(self.play.late):
             span_ms += LEASE_MS + self.chance.randint(0, 1_500)
         elif self.happens(self.play.deaths):
-            self.at(span_ms, lambda: setattr(held, "kind", self.chance.choice(["failed", "released"])))
+            self._fail(segment, held, self.chance.choice(["failed", "released"]), span_ms)
             return span_ms
         rows = self._emitted(segment, held)
         if isinstance(rows, str):
-            self.at(span_ms, lambda: setattr(held, "kind", rows))
+            self._fail(segment, held, rows, span_ms)
             return span_ms
         self.at(span_ms, lambda: self._complete(segment, held, rows, told))
         return span_ms + 60
+
+    def _fail(self, segment: Segment, held: Held, kind: str, span_ms: int) -> None:
+        """Its holder says so; and tells the feeder of what may be dead now."""
+        self.at(span_ms, lambda: setattr(held, "kind", kind))
+        if kind == "failed":
+            self.at(span_ms + 1, lambda: self._tell([(segment, held, False)]))
 
     def _emitted(self, segment: Segment, held: Held) -> Rows | str:
         """Another list each time; or how the claim ends otherwise."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from skuld_py.workflow.definition.definition import Combined, Condition, Definition, Named, Operator, Predicate
@@ -45,11 +45,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def draw_definition(chance: random.Random, workflow: str, inputs: int, policy: str) -> Definition:
-    """With one or two inputs, conditions about each step, and two outputs."""
-    names = [f"in{index}" for index in range(inputs)]
+def draw_definition(chance: random.Random, workflow: str, strands: Sequence[int], policy: str) -> Definition:
+    """With inputs of so many strands, conditions about each step, and two outputs."""
+    names = [f"in{index}" for index in range(len(strands))]
     edges = [*((name, "clean") for name in names), ("in0", "rejects"), *EDGES]
-    catalog: dict[str, Any] = {name: {"kind": "input", "function": "source"} for name in names}
+    catalog: dict[str, Any] = {name: {"kind": "input", "offsets": "source", "most": most}
+                               for name, most in zip(names, strands, strict=True)}
     catalog |= {step: {"kind": "function", "function": step} for step in ("clean", "join")}
     catalog |= {step: {"kind": "output", "path": f"/out/{step}", "function": step} for step in LEAVES}
     children = {step: [to for source, to in edges if source == step] for step in catalog}

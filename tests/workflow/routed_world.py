@@ -3,21 +3,22 @@
 Each input is a play as ``acking_world`` has them: with its feeder's lives, its acks and its workers. They have one
 clock. What differs: values are drawn from a real source, anew by each life of the feeder; steps return values or
 raise, conditions say where these go, and children are made as a worker makes them; when all inputs are exhausted
-the outputs are gathered and sealed, by workers that die and come again.
+the outputs are gathered and sealed, by workers that die and come again. An input may have several strands: each is
+such a play, of its own parts of the source, and where they have fewer slots their feeders take turns. Now and then
+the log is told of ends, and of a killing, by workers that were asleep since an earlier life of the workflow.
 
 Checkers, besides those of ``acking_world``: each value of a source is one root, none is lost and none fed twice,
-whatever was committed is never asked for again before it is done; each segment is where ``routed_plans.wanted``
-says; the log takes each input's end once, when all of that is done, and each output's once, when all that comes to
-it is there and gathered.
+by whichever strand; no strand touches the parts of another; whatever was committed is never asked for again before
+it is done; each segment is where ``routed_plans.wanted`` says; the log takes each input's end once, when all of
+that is done, and each output's once, when all that comes to it is there and gathered.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Any
 
 import attrs
 
@@ -32,35 +33,30 @@ from skuld_py.cluster.log.commands import (
 )
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.log.workflows import StepRow, Workflow
-from skuld_py.model.ids import ID_BYTES
+from skuld_py.model.ids import ID_BYTES, to_text
 from skuld_py.worker.workflows.children import Completed, Nursery, packed, unpacked
-from skuld_py.worker.workflows.drawing import Adapted, Sequential
-from skuld_py.worker.workflows.haul import Source
+from skuld_py.worker.workflows.drawing import Strand
 from skuld_py.workflow import segments
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.checkpoint import Book
+from skuld_py.workflow.acking.turns import rest_ms
 from skuld_py.workflow.definition.definition import Policy
 from skuld_py.workflow.definition.names import step_of
-from skuld_py.workflow.definition.sources import Page
-from skuld_py.workflow.routing.hooks import judged
+from skuld_py.workflow.routing.hooks import judged, restarts
 from skuld_py.workflow.routing.passage import Failure, Outcome, Verdict
 from skuld_py.workflow.routing.routes import Router
 from skuld_py.workflow.segments import Emission
 from workflow.acking_queue import Held, Queue, Rows, Segment, Violation
 from workflow.acking_world import BEGUN_MS, EVENTS_MAX, HEALED_MS, OVER_MS, Life, World
 from workflow.routed_plans import FUNCTIONS, LEAVES, draw_definition, wanted
+from workflow.routed_sources import Away, Gone, Shelf, Store
 
 RAISED = ("ValueError", "KeyError")
 SEAL_LEASE_MS = 400
+PLAN = to_text(BEGUN_MS.to_bytes(8, "big") + bytes(12))
+FORMER = BEGUN_MS - 1
+"""An earlier life of the workflow."""
 Act = Callable[[], object]
-
-
-class Away(Exception):
-    """What a source reads from does not answer just now."""
-
-
-class Gone(Violation):
-    """What was called processed is asked for."""
 
 
 class Workflows:
@@ -70,21 +66,30 @@ class Workflows:
         self.chance = random.Random(seed)
         self.met: Counter[str] = Counter()
         policy = self.chance.choice(["restart", "restart", "defer"])
-        self.definition = draw_definition(self.chance, "w", self.chance.choice([1, 1, 2]), policy)
+        strands = [self.chance.choice([1, 1, 2, 3]) for _ in range(self.chance.choice([1, 1, 2]))]
+        self.definition = draw_definition(self.chance, "w", strands, policy)
         self.replica = Replica()
         self.applied: Counter[tuple[str, str]] = Counter()
         self.now_ms = BEGUN_MS
         self.events = 0
         self._agenda: list[tuple[int, int, Act]] = []
         rows = tuple(StepRow(step, "input" if step in self.definition.inputs else
-                             "output" if step in LEAVES else "function") for step in self.definition.order)
-        self.append(SubmitWorkflow("w", "0" * 32, "0" * 32, rows))
+                             "output" if step in LEAVES else "function", most=self.definition.entries[step].most)
+                     for step in self.definition.order)
+        self.append(SubmitWorkflow("w", "0" * 32, PLAN, rows))
         of_dead = e.Policy.RESTART if policy == "restart" else e.Policy.KILL
-        self.streams = [Stream(self, name, self.chance.getrandbits(60), of_dead)
-                        for name in self.definition.inputs]
+        self.streams = [stream for name in self.definition.inputs for stream in self._streams(name, of_dead)]
         self.play = self.streams[0].play
         self.seals: dict[bytes, Seal] = {}
         self.gathered: dict[str, Counter[bytes]] = {}
+
+    def _streams(self, step: str, policy: e.Policy) -> list[Stream]:
+        sources = self.definition.entries[step].sources
+        shelf = Shelf(self.chance, step, len(sources))
+        shelf.streams = [
+            Stream(self, shelf, source, Strand(number, len(sources)), self.chance.getrandbits(60), policy)
+            for number, source in enumerate(sources)]
+        return shelf.streams
 
     @property
     def known(self) -> Workflow:
@@ -101,6 +106,8 @@ class Workflows:
         for stream in self.streams:
             stream.begin()
         self.at(0, self._seal)
+        for _ in range(3):
+            self.at(self.chance.randrange(4_000), self._stray)
         while self._agenda and self.known.is_live:
             self.now_ms, _, act = heappop(self._agenda)
             for stream in self.streams:
@@ -121,17 +128,34 @@ class Workflows:
         is_new = made is not self.replica
         self.replica = attrs.evolve(made, version=self.replica.version + 1)
         if is_new:
-            self.applied[command.kind, getattr(command, "step", "")] += 1
+            said = command.step if isinstance(command, SealOutput) else ""
+            if isinstance(command, ExhaustInput):
+                said = segments.sources_of(command.step, self.known.strands(command.step))[command.strand]
+            self.applied[command.kind, said] += 1
         return is_new
+
+    def _stray(self) -> None:
+        """A worker wakes up that speaks of an earlier life."""
+        stream = self.chance.choice(self.streams)
+        command = self.chance.choice([
+            ExhaustInput("w", stream.step, stream.strand.number, life=FORMER),
+            SealOutput("w", self.chance.choice(LEAVES), life=FORMER), KillWorkflow("w", "former", life=FORMER)])
+        if self.append(command):
+            raise Violation(f"what is about an earlier life changes this one: {command}")
+        self.met["the log is told of an earlier life"] += 1
 
     # -- seals -----------------------------------------------------------------------------------------
 
     def exhaust(self, stream: Stream) -> None:
         """An input has no more, says its feeder."""
-        if self.append(ExhaustInput("w", stream.source)):
+        if self.append(ExhaustInput("w", stream.step, stream.strand.number, life=BEGUN_MS)):
             self.met["an input is exhausted while another one is open"] += bool(self.known.open_inputs)
+            self.met["a strand is exhausted while another one is open"] += stream.step in self.known.open_inputs
         else:
             self.met["the log is told of an end again"] += 1
+        if stream.step in self.known.exhausted and not all(
+                each.queue.is_exhausted for each in self.streams if each.step == stream.step):
+            raise Violation(f"{stream.step} is exhausted, and a strand of it is not")
 
     def enqueue_seals(self) -> None:
         """Whoever exhausts the last input has the outputs sealed; perhaps once more."""
@@ -177,9 +201,10 @@ class Workflows:
     def _append_seal(self, seal: Seal) -> None:
         if seal.leaf not in self.gathered:
             raise Violation(f"{seal.leaf} is sealed and was not gathered")
-        self.met["the log is told of a seal again"] += not self.append(SealOutput("w", seal.leaf))
+        self.met["the log is told of a seal again"] += not self.append(
+            SealOutput("w", seal.leaf, life=BEGUN_MS))
         if self.streams[0].happens(40):  # the answer is lost, and it is asked again
-            self.append(SealOutput("w", seal.leaf))
+            self.append(SealOutput("w", seal.leaf, life=BEGUN_MS))
 
     def values_of(self, leaf: str) -> Counter[bytes]:
         """What has come to an output and is done."""
@@ -188,13 +213,15 @@ class Workflows:
 
     def kill(self, reason: str) -> None:
         """A worker's policy says so."""
-        self.met["a worker kills the workflow"] += self.append(KillWorkflow("w", reason[:200]))
+        self.met["a worker kills the workflow"] += self.append(
+            KillWorkflow("w", reason[:200], life=BEGUN_MS))
 
     def _check_end(self) -> None:
         for stream in self.streams:
             stream._check_end()
             stream.check_fed()
-        ends = [*(("exhaust-input", name) for name in self.definition.inputs),
+            stream.shelf.check_fed()
+        ends = [*(("exhaust-input", source) for source in self.definition.sources),
                 *(("seal-output", leaf) for leaf in LEAVES)]
         if any(self.applied[each] != 1 for each in ends):
             raise Violation(f"not each end once: {self.applied}")
@@ -214,13 +241,16 @@ class Seal:
 
 
 class Stream(World):
-    """One input of the workflow and all that comes of it."""
+    """One input of the workflow, or one strand of it, and all that comes of it."""
 
     workflow = "w"
 
-    def __init__(self, whole: Workflows, source: str, seed: int, policy: e.Policy) -> None:
+    def __init__(self, whole: Workflows, shelf: Shelf, source: str, strand: Strand, seed: int, policy: e.Policy
+                 ) -> None:
         super().__init__(seed)
-        self.whole, self.source, self.met = whole, source, whole.met
+        self.whole, self.shelf, self.strand, self.met = whole, shelf, strand, whole.met
+        self.source, self.step = source, shelf.step
+        self.has_seat = self.is_waiting = False
         definition = whole.definition
         options = attrs.evolve(self.play.options, segments_of_root=500,
                                policies=dict.fromkeys(definition.order, policy))
@@ -228,7 +258,8 @@ class Stream(World):
         self.play = attrs.evolve(self.play, options=options, policy=policy, attempts=attempts)
         self.nursery = Nursery(definition, BEGUN_MS)
         self.queue = Nursed(self)
-        self.store = Store(self)
+        self.store = Store(self, shelf)
+        self.play = attrs.evolve(self.play, values=len([*self.store.all()]))
         self.raising = self.chance.choice([0, 5, 20])
         self._routers = {step: Router(definition, step, FUNCTIONS.__getitem__) for step in definition.order}
 
@@ -245,13 +276,35 @@ class Stream(World):
     def _life(self) -> Life:
         return Drawing(self)
 
+    def _claim_feeder(self) -> None:
+        """When its input has a free slot."""
+        if self.is_finished or self.is_killed:
+            return
+        self.is_waiting = not (self.has_seat or self.shelf.has_room)
+        if self.is_waiting:
+            self.met["a feeder waits for a slot"] += 1
+            self.at(self.chance.randint(10, 60), self._claim_feeder)
+            return
+        self.has_seat = True
+        super()._claim_feeder()
+
+    def feeder_died(self) -> None:
+        self.has_seat = False
+        super().feeder_died()
+
+    def give_way(self, rest_ms: int) -> None:
+        """Others have their turn."""
+        self.met["a feeder gives way to another one"] += 1
+        self.has_seat = False
+        self.at(rest_ms, self._claim_feeder)
+
     def exhaust(self) -> None:
         super().exhaust()
         self.check_fed()
         self.whole.exhaust(self)
 
     def check_fed(self) -> None:
-        """Each value of the source is a root, once."""
+        """Each value of its parts of the source is a root, once."""
         if (fed := Counter(root.body for root in self.queue.roots.values())) != Counter(self.store.all()):
             raise Violation(f"fed twice, or not at all: {(fed - Counter(self.store.all()))} and"
                             f" {Counter(self.store.all()) - fed}")
@@ -271,7 +324,7 @@ class Stream(World):
         self.met["an exception goes on as data"] += outcome.failure is not None and bool(rows)
         self.met["conditions send some to nobody"] += outcome.failure is None and len(rows) < len(outcome.values)
         if routed.verdict is Verdict.RETRY:
-            return "failed"
+            return "released" if outcome.is_last and restarts(definition, step) else "failed"
         if routed.verdict is Verdict.FAILED:
             return self._judged(step, attrs.evolve(outcome, failure=routed.failure))
         return Emission.decode(Emission(tuple((to, packed(value)) for to, value in routed.emitted)).encode()).rows
@@ -290,7 +343,7 @@ class Stream(World):
         former = segment.claims[segment.base : segment.claims.index(held)]
         attempt = 1 + sum(claim.kind in ("", "failed") for claim in former)
         is_last = attempt >= self.play.attempts
-        if segment.step == self.source:
+        if segment.step == self.step:
             return Outcome(given, (given,), None, attempt, is_last)
         if self.chance.randrange(100) < self.raising:
             return Outcome(given, (), Failure(self.chance.choice(RAISED), "it cannot be read"), attempt, is_last)
@@ -324,70 +377,7 @@ class Nursed(Queue):
         super().emit(parent, token, numbers)
 
 
-# -- where values come from ------------------------------------------------------------------------------
-
-
-class Store:
-    """What an input draws from: a list, or parts that grow, of which what is committed goes."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        chance, count = stream.chance, stream.play.values
-        self.is_list = chance.random() < 0.3
-        parts = 1 if self.is_list else chance.randint(1, 4)
-        self.parts: list[list[Any]] = [[] for _ in range(parts)]
-        for index in range(count):
-            chance.choice(self.parts).append({"n": index, "r": chance.randrange(9)})
-        self.since = [chance.choice([0, 7]) for _ in range(parts)]
-        self.kept = [*self.since]
-        self._pace_ms = chance.choice([0, 0, 40])
-
-    def all(self) -> Iterator[bytes]:
-        """Each value, once."""
-        return (packed(value) for part in self.parts for value in part)
-
-    def source(self) -> Source:
-        """As a new life of the feeder opens it."""
-        if self.is_list:
-            return Sequential(lambda: iter(self.parts[0]))
-        return Adapted(self)
-
-    def partitions(self) -> Sequence[str]:
-        return [str(part) for part in range(len(self.parts))]
-
-    def begin(self, partition: str) -> int:
-        self._answer()
-        return self.since[int(partition)]
-
-    def read(self, partition: str, offset: int, most: int) -> Page:
-        self._answer()
-        part = int(partition)
-        if offset < self.kept[part]:
-            raise Gone(f"offset {offset} of part {part} is asked for, and everything before {self.kept[part]}"
-                       " was called processed")
-        values, start = self.parts[part], offset - self.since[part]
-        there = len(values)
-        if self._pace_ms and not self._stream.queue.is_healed:
-            there = min(there, (self._stream.now_ms - BEGUN_MS) // self._pace_ms)
-        found = values[start : min(start + self._stream.chance.randint(1, most), there)]
-        return Page(found, offset + len(found), start + len(found) == len(values))
-
-    def commit(self, offsets: Mapping[str, int]) -> None:
-        self._answer()
-        stream = self._stream
-        for name, offset in offsets.items():
-            part = int(name)
-            done = {stream.queue.roots[each].body for each in stream.done}
-            before = self.parts[part][: offset - self.since[part]]
-            if not all(packed(value) in done for value in before):
-                raise Violation(f"part {part} is called processed up to {offset}, which is not all done")
-            stream.met["what is processed is committed, and gone"] += offset > self.kept[part]
-            self.kept[part] = max(self.kept[part], offset)
-
-    def _answer(self) -> None:
-        if self._stream.happens(10):
-            self._stream.met["a source does not answer"] += 1
-            raise Away
+# -- a life of a feeder ------------------------------------------------------------------------------------
 
 
 class Drawing(Life):
@@ -398,6 +388,17 @@ class Drawing(Life):
         self._stream = stream
         self._source = stream.store.source()
         self._values: dict[int, Sequence[bytes]] = {}
+        self._begun_ms = stream.now_ms
+
+    def _live(self) -> None:
+        stream = self._stream
+        held_ms = stream.now_ms - self._begun_ms
+        if self is stream.newest and stream.has_seat and not self._is_dead and (
+                rest := rest_ms(held_ms, stream.shelf.waiting, stream.shelf.turn_ms)):
+            self._is_dead = True
+            stream.give_way(rest)
+            return
+        super()._live()
 
     def _done(self, effect: e.Effect) -> e.Event | None:
         stream = self._stream
@@ -459,4 +460,4 @@ class Drawing(Life):
     _is_new = True
 
     def _root(self, first: int, number: int) -> tuple[bytes, str]:
-        return self._values[first][number - first], self._stream.source
+        return self._values[first][number - first], self._stream.step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import attrs
@@ -546,3 +547,18 @@ def test_a_ring_that_stood_still_gives_out_everything_once_and_goes_on_from_now(
     assert ring.turn(1_000_000) == []
     assert ring.next_ms == 1_000_100
     assert BUCKETS == 16
+
+
+def test_a_root_with_a_segment_that_is_tried_again_is_looked_after_no_less_often() -> None:
+    bench = Bench()
+    root, = bench.feed(1)
+    asked = []
+    while len(asked) < 6:
+        bench.tick(100)
+        if bench.all(e.Audit):
+            asked.append(bench.now_ms)
+            bench.take(e.Audit)
+            bench.hear(e.Audited((e.Sight(root, e.Standing.DEAD, "again"),)))
+            bench.take(e.Revive)
+    apart = [later - earlier for earlier, later in pairwise(asked)]
+    assert max(apart) <= 2 * OPTIONS.timeout_ms, apart

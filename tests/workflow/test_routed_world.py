@@ -20,7 +20,9 @@ OFTEN = (
     "a next life draws on from where the last one was", "what is processed is committed, and gone",
     "a feeder dies", "a feeder dies between two effects", "a feeder goes on behind another's back",
     "a former feeder's checkpoint is fenced", "a feeder dies before its outputs are to be sealed",
-    "an input is exhausted while another one is open", "the log is told of an end again",
+    "an input is exhausted while another one is open", "a strand is exhausted while another one is open",
+    "a feeder waits for a slot", "a feeder gives way to another one", "the log is told of an earlier life",
+    "the log is told of an end again",
     "a seal is claimed again", "a worker dies while it seals", "a worker dies while it runs",
     "acks are lost", "acks are repeated", "children are emitted by the feeder", "a workflow is completed",
 )

@@ -137,3 +137,17 @@ def test_an_emission_is_bounded_and_says_what_to_do() -> None:
         assert refused.value.code == code
         assert refused.value.facts["field"] == "emitted"
     assert DEFAULT_LIMITS.entry_bytes > segments.EMISSION_BYTES_MAX
+
+
+def test_strands_have_roots_feeders_and_acks_of_their_own() -> None:
+    sources = segments.sources_of("in", 3)
+    assert sources == ["in", "in:1", "in:2"] and segments.sources_of("in", 1) == ["in"]
+    assert [segments.strand_of(each) for each in sources] == [("in", 0), ("in", 1), ("in", 2)]
+    queues = [segments.ack_queue("w", each) for each in (*sources, "1-in")]
+    assert queues[:2] == ["wf.w._acks-in", "wf.w._acks1-in"] and len({*queues}) == 4
+    check_name("queue", segments.ack_queue(100 * "w", 64 * "s" + ":63"))
+    assert len({segments.feeder_id("w", each, NOW_MS) for each in sources}) == 3
+    assert len({segments.root_id("w", each, 0, NOW_MS) for each in sources}) == 3
+    for bad in ("in:x", "in:123", "in:-1"):
+        with pytest.raises(Malformed):
+            segments.strand_of(bad)

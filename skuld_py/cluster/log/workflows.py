@@ -7,6 +7,13 @@ output sealed. A row's kind is ``output`` for each step that has no further ones
 A workflow is in exactly one ``State``, and only a live one changes. Once it has ended the steps go, and a
 tombstone stays through two collections of the log, so that what is late or comes again still meets it.
 
+An input has one feeder, or several: each draws a *strand* of it, its own parts of the source. It is exhausted when
+the last of its strands is; ``drained`` are those that are, of inputs that are not.
+
+A *life* of a workflow begins with its submission, and ``life`` is the time in its plan task's id. What is said of
+a workflow may name the life that is meant: of another one, which had the same id and was forgotten, it changes
+nothing. What names none (0), as entries did that were written before, is about whichever lives.
+
 Bounds: ``LIVE_MAX`` live workflows of ``STEPS_MAX`` steps each, and of all together ``WEIGHT_MAX`` bytes, so that
 the replica's text (the origin, and what joiners fetch) stays at some MiB; a tombstone has ``REASON_CHARS_MAX``
 characters and three short names.
@@ -26,7 +33,9 @@ from typing import Any
 
 import attrs
 
+from skuld_py.cluster.log.canonical import SPARSE
 from skuld_py.errors import Malformed
+from skuld_py.model.ids import from_text, time_of
 
 WORKFLOWS_SINCE = 3
 """From these rules on there are workflows."""
@@ -35,6 +44,8 @@ STEPS_MAX = 256
 WEIGHT_MAX = 4 << 20
 REASON_CHARS_MAX = 250
 TAGS_MAX = 32
+STRANDS_MAX = 64
+"""Feeders of an input."""
 UNBOUNDED = 1 << 30
 """As many slots as there are."""
 WORKFLOW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
@@ -90,6 +101,8 @@ is_plan = matches(_PLAN, "task id")
 is_reason = matches(_REASON, f"reason of at most {REASON_CHARS_MAX} printable characters")
 is_spreading = one_of(*SPREADINGS)
 is_percentage = within(0, 100)
+is_life = within(0, 1 << 62)
+is_strand = within(0, STRANDS_MAX - 1)
 
 
 def _are_tags(owner: Any, field: Any, value: tuple[str, ...]) -> None:
@@ -114,6 +127,12 @@ class StepRow:
         if self.least > self.most:
             raise Malformed("StepRow.least", f"is {self.least}, more than the most, {self.most}")
 
+    @property
+    def strands(self) -> int:
+        """Of an input into how many strands it is split: as many as it has slots at most. One, where that is no
+        number of feeders."""
+        return self.most if self.most <= STRANDS_MAX else 1
+
 
 def are_steps(owner: Any, field: Any, value: tuple[StepRow, ...]) -> None:
     """Validate the steps of a workflow: each name once, and somewhere to begin and to end."""
@@ -132,7 +151,7 @@ def are_steps(owner: Any, field: Any, value: tuple[StepRow, ...]) -> None:
 class Workflow:
     """``digest`` and ``plan``: of its definition, and the id of the task that carries it. ``since`` is where it
     came to be what it is. ``steps``, ``exhausted`` (inputs) and ``sealed`` (outputs) are a live one's only,
-    ``reason`` a killed one's."""
+    ``reason`` a killed one's; so are ``drained``, the strands that bring no more of inputs that still do."""
 
     digest: str
     plan: str
@@ -146,6 +165,7 @@ class Workflow:
     exhausted: tuple[str, ...] = ()
     sealed: tuple[str, ...] = ()
     reason: str = ""
+    drained: tuple[str, ...] = attrs.field(default=(), metadata=SPARSE)
     weight: int = attrs.field(default=attrs.Factory(lambda self: weight_of(self.steps), takes_self=True),
                               eq=False, repr=False)
     """About how many bytes its text has."""
@@ -154,6 +174,21 @@ class Workflow:
     def is_live(self) -> bool:
         """Whether it may still change."""
         return self.state == State.LIVE.value
+
+    @property
+    def life(self) -> int:
+        """Which of all workflows of its id it is: the time of its submission."""
+        return time_of(from_text(self.plan)) if self.plan else 0
+
+    def strands(self, step: str) -> int:
+        """Into how many strands an input of a live one is split."""
+        return next(each.strands for each in self.steps if each.name == step)
+
+    def open_strands(self, step: str) -> int:
+        """How many strands of an input may still bring something."""
+        if step in self.exhausted:
+            return 0
+        return self.strands(step) - sum(each.partition(":")[0] == step for each in self.drained)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -186,6 +221,11 @@ class Workflow:
     def ended(self, state: State, position: int, reason: str = "") -> Workflow:
         """Its tombstone."""
         return Workflow(self.digest, self.plan, state.value, position, self.submitted, reason=reason)
+
+
+def strand_name(step: str, strand: int) -> str:
+    """A strand of an input, as ``drained`` names it. No step's name has a colon."""
+    return f"{step}:{strand}"
 
 
 Workflows = Mapping[str, Workflow]

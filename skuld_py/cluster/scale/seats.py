@@ -135,9 +135,13 @@ def input_of(replica: Replica) -> SeatsInput:
 
 def _demand(name: str, workflow: Workflow, number: _Number) -> DemandRow:
     steps = [step for step in workflow.steps if step.kind != INPUT or step.name not in workflow.exhausted]
-    return DemandRow(name, tuple(step.name for step in steps), tuple(step.least for step in steps),
-                     tuple(step.most for step in steps), tuple(number(step.tags) for step in steps),
-                     tuple(step.percentage for step in steps), workflow.spreading, workflow.percentage)
+    left = {step.name: workflow.open_strands(step.name) for step in steps
+            if step.kind == INPUT and step.strands > 1}
+    return DemandRow(name, tuple(step.name for step in steps),
+                     tuple(min(step.least, left.get(step.name, step.least)) for step in steps),
+                     tuple(left.get(step.name, step.most) for step in steps),
+                     tuple(number(step.tags) for step in steps), tuple(step.percentage for step in steps),
+                     workflow.spreading, workflow.percentage)
 
 
 def _places(replica: Replica, number: _Number) -> tuple[PlaceRow, ...]:

@@ -80,6 +80,8 @@ class Kill(Message):
     request: int = fields.number()
     workflow: str = fields.text(WORKFLOW_CHARS)
     reason: str = fields.text(REASON_CHARS)
+    life: int = fields.number(0, 1 << 62, default=0, since=3)
+    """Which of all workflows of this id is meant: the time in its plan task's id. 0: whichever lives."""
 
 
 @attrs.frozen
@@ -92,6 +94,10 @@ class Advance(Message):
     workflow: str = fields.text(WORKFLOW_CHARS)
     step: str = fields.text(STEP_CHARS)
     is_seal: bool = fields.truth()
+    life: int = fields.number(0, 1 << 62, default=0, since=3)
+    """As in ``Kill``."""
+    strand: int = fields.number(0, 63, default=0, since=3)
+    """Of an input the strand that has no more."""
 
 
 @attrs.frozen

@@ -3,8 +3,8 @@
 Nobody has seats in a workflow that has ended, so what waits there would wait for ever. The leader of each
 partition sees to its own tasks: it finds their queues in the counts, and marks them as a client's cancelling does,
 by a majority. What is claimed goes on until its worker sees that the workflow has ended; what is scheduled is met
-once it waits. The same holds for the acks and hauls of an input that is exhausted: from then on they are news to
-nobody. While a feeder is gone its acks wait for its next life.
+once it waits. The same holds for the acks and hauls of an input, or a strand, that is exhausted: from then on they
+are news to nobody. While a feeder is gone its acks wait for its next life.
 
 Of a workflow that is complete the tasks of its own queues stay for ``GRACE_MS``: a worker may be about to end
 them.
@@ -19,6 +19,8 @@ seats. Acks that expire: a dead task each, which people would have to be told to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from skuld_py.cluster.log.workflows import State, Workflow
 from skuld_py.cluster.member.playback import Playback
 from skuld_py.model import messages as m
@@ -32,13 +34,13 @@ from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.vnode import Vnode
-from skuld_py.workflow.definition.names import FEED, PLAN, QUEUES, SEAL, step_of
-from skuld_py.workflow.segments import ack_queue, haul_queue
+from skuld_py.workflow.definition.names import PLAN, QUEUES, SEAL, is_feeder, step_of
+from skuld_py.workflow.segments import ack_queue, haul_queue, sources_of
 
 QUEUES_AT_ONCE, REAPED_AT_ONCE = 500, 500
 PAGE_MS, ROUND_MS, REST_MS = 50, 1_000, 30_000
 GRACE_MS = 60_000
-KEPT_FOR_A_WHILE = (FEED, PLAN, SEAL)
+KEPT_FOR_A_WHILE = (PLAN, SEAL)
 
 
 class Reaper(Duty):
@@ -77,8 +79,7 @@ class Reaper(Duty):
     def _note(self, now_ms: int) -> None:
         workflows = self._playback.replica.workflows
         ended = {name: self._since.get(name, now_ms) for name, each in workflows.items() if not each.is_live}
-        deaf = frozenset(queue for name, each in workflows.items() if each.is_live for step in each.exhausted
-                         for queue in (ack_queue(name, step), haul_queue(name, step)))
+        deaf = frozenset(queue for name, each in workflows.items() if each.is_live for queue in _deaf(name, each))
         if ended.keys() - self._since.keys() or deaf - self._deaf:
             self._pause_ms, self._at = ROUND_MS, (0, "")
         self._since, self._deaf = ended, deaf
@@ -142,4 +143,15 @@ class Reaper(Duty):
             return False
         known: Workflow | None = self._playback.replica.workflows.get(named[0])
         is_killed = known is not None and known.state == State.KILLED.value
-        return is_killed or named[1] not in KEPT_FOR_A_WHILE or now_ms >= since_ms + GRACE_MS
+        return is_killed or not (named[1] in KEPT_FOR_A_WHILE or is_feeder(queue)) or now_ms >= since_ms + GRACE_MS
+
+
+def _deaf(name: str, known: Workflow) -> Iterator[str]:
+    """Queues of inputs, and of strands, that are exhausted."""
+    for step in known.exhausted:
+        yield haul_queue(name, step)
+        for source in sources_of(step, known.strands(step)):
+            yield ack_queue(name, source)
+    for drained in known.drained:
+        step, _, strand = drained.partition(":")
+        yield ack_queue(name, sources_of(step, known.strands(step))[int(strand)])

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import partial
 
 from skuld_py.cluster.log.commands import Command, Inapplicable
+from skuld_py.cluster.log.commands.of_workflow import OfWorkflow
 from skuld_py.cluster.log.entries import ENTRY_BYTES_MAX, Entry
 from skuld_py.cluster.log.play import Outcome, Played
 from skuld_py.cluster.log.workflows import WORKFLOWS_SINCE
@@ -102,10 +103,11 @@ class WorkflowRequests(Duty):
 
     def _known(self, origin: Origin, message: Asked, command: Command) -> m.Decreed | None:
         """The answer, where no entry can change it any more: what is done is never undone, and an id that has one
-        definition gets no other. A replica that lags knows less of that, never something else."""
+        definition gets no other. A replica that lags knows less of that, never something else; and of a later life
+        of a workflow it knows nothing, so what names another one than it has is for the log."""
         replica = self.playback.replica
         known = replica.workflows.get(message.workflow)
-        if known is None:
+        if known is None or (isinstance(command, OfWorkflow) and not command.is_of(known)):
             return None
         try:
             is_same = command.apply(replica, replica.version + 1) is replica

@@ -19,10 +19,11 @@ def command_of(message: Asked) -> Command:
             return SubmitWorkflow(message.workflow, message.digest, message.plan, steps, message.spreading,
                                   message.percentage)
         case m.Kill():
-            return KillWorkflow(message.workflow, message.reason)
+            return KillWorkflow(message.workflow, message.reason, life=message.life)
         case m.Advance():
-            kind = SealOutput if message.is_seal else ExhaustInput
-            return kind(message.workflow, message.step)
+            if message.is_seal:
+                return SealOutput(message.workflow, message.step, life=message.life)
+            return ExhaustInput(message.workflow, message.step, message.strand, life=message.life)
 
 
 def row_of(name: str, workflow: Workflow, with_steps: bool = True) -> m.WorkflowRow:

@@ -21,11 +21,13 @@ from skuld_py.cluster.log.commands import (
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.log.workflows import WORKFLOWS_SINCE, State, StepRow, Workflow
+from skuld_py.model.ids import to_text
 from skuld_py.simulation.coordination.stage import Stage
 
 NAMES = ("census", "daily", "weekly")
-STEPS = (StepRow("left", "input"), StepRow("right", "input"), StepRow("join", "function"),
+STEPS = (StepRow("left", "input"), StepRow("right", "input", most=2), StepRow("join", "function"),
          StepRow("table", "output"), StepRow("report", "output"))
+LIVES = (1_000, 2_000, 3_000)
 NONE = Workflow("", "", State.KILLED.value)
 WRITERS = 3
 LATE_MS_MAX = 8_000
@@ -39,13 +41,14 @@ def about_workflows(random: Random, replica: Replica) -> Command:
     known = replica.workflows.get(name, NONE)
     step = random.choice(STEPS).name
     if not known.is_live and random.random() < 0.7:
-        return SubmitWorkflow(name, 16 * random.choice("aaab"), 32 * "0", STEPS[:random.choice((4, 5))])
-    drawn = random.random()
+        plan = to_text(random.choice(LIVES).to_bytes(8, "big") + bytes(12))
+        return SubmitWorkflow(name, 16 * random.choice("aaab"), plan, STEPS[:random.choice((4, 5))])
+    drawn, life = random.random(), known.life if random.random() < 0.8 else random.choice((0, *LIVES))
     if drawn < 0.05:
-        return KillWorkflow(name, "as it was drawn")
-    if drawn < 0.55:
-        return ExhaustInput(name, random.choice(known.open_inputs or (step,)))
-    return SealOutput(name, random.choice(known.open_outputs or (step,)))
+        return KillWorkflow(name, "as it was drawn", life=life)
+    if drawn < 0.6:
+        return ExhaustInput(name, random.choice(known.open_inputs or (step,)), random.randrange(2), life=life)
+    return SealOutput(name, random.choice(known.open_outputs or (step,)), life=life)
 
 
 @attrs.define

@@ -5,14 +5,28 @@
 
 A source that gives other values for an offset than before is found out: their ids are taken by other content.
 
-Invariant: a haul is of one part, and no larger than ``HAUL_BYTES``, but for a single value.
+An input with several feeders is split into *strands*, and each feeder draws its own: of partitions, and of the
+ranges of a table, every so-manieth; of files those whose paths' digests say so. Who draws which follows from the
+definition alone, so two never draw one, whatever each of them has seen: a file that appears meanwhile moves no
+other one.
+
+Invariants:
+
+* A haul is of one part, and no larger than ``HAUL_BYTES``, but for a single value.
+* Each value is of exactly one strand.
+
+Rejected: parts that feeders claim one by one, or that are shared out anew when one comes or goes. Whoever takes
+over a part takes over its roots under way, too, and these are in the former's checkpoint; so what is handed on is
+the strand, as a whole, with its task.
 """
 
 from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
@@ -37,8 +51,31 @@ from skuld_py.workflow.definition.sources import (
 )
 
 HAUL_BYTES = 16 << 20
+DIGEST_BYTES = 8
 NOWHERE = -1
 Found = Callable[[str], Callable[..., Any]]
+
+
+@attrs.frozen
+class Strand:
+    """One of ``of`` strands of an input, by its number from 0 on."""
+
+    number: int = 0
+    of: int = 1
+
+    def paths(self, paths: Iterable[str]) -> list[str]:
+        """Of paths its own, sorted."""
+        return sorted(path for path in {*paths} if self.of == 1 or self._of_path(path) == self.number)
+
+    def _of_path(self, path: str) -> int:
+        return int.from_bytes(blake2b(os.fsencode(path), digest_size=DIGEST_BYTES).digest(), "big") % self.of
+
+    def has(self, part: int) -> bool:
+        """Whether a numbered part is its own."""
+        return part % self.of == self.number
+
+
+WHOLE = Strand()
 
 
 class Sequential:
@@ -132,10 +169,11 @@ class Awaited:
 
 class Adapted:
     """What an application's adapter reads, a part after the other in turn. The cursor is each part's offset, and
-    which of them came to its end: ``[turn, [offset, is_end], ...]``, as JSON."""
+    which of them came to its end: ``[turn, [offset, is_end], ...]``, as JSON. Those of other strands count as
+    ended, from offset 0 on; so all strands see when there are more or fewer parts than before."""
 
-    def __init__(self, adapter: OffsetsAdapter) -> None:
-        self._adapter = adapter
+    def __init__(self, adapter: OffsetsAdapter, strand: Strand = WHOLE) -> None:
+        self._adapter, self._strand = adapter, strand
         self._parts = list(adapter.partitions())
         if not 0 < len(self._parts) <= min(PARTS_MAX, CURSOR_BYTES_MAX // 32):
             raise Refused("bad_source", f"partitions: {len(self._parts)}; an input has 1 to"
@@ -169,7 +207,7 @@ class Adapted:
         if cursor:
             rows = self._read(cursor)[1]
             self._adapter.commit({name: min(rows[part][0], open_from.get(part, rows[part][0]))
-                                  for part, name in enumerate(self._parts)})
+                                  for part, name in enumerate(self._parts) if self._strand.has(part)})
 
     def tend(self) -> None:
         """What an adapter holds is its own business."""
@@ -182,7 +220,8 @@ class Adapted:
 
     def _read(self, cursor: bytes) -> tuple[int, list[list[Any]]]:
         if not cursor:
-            return 0, [[self._adapter.begin(name), False] for name in self._parts]
+            return 0, [[self._adapter.begin(name), False] if self._strand.has(part) else [0, True]
+                       for part, name in enumerate(self._parts)]
         turn, *rows = json.loads(cursor)
         if len(rows) != len(self._parts):
             raise Refused("bad_source", f"partitions: there were {len(rows)}, and are {len(self._parts)} now; they"
@@ -200,12 +239,14 @@ class Adapted:
 
 @attrs.frozen
 class Place:
-    """Whose source it is: the workflow and the input. ``wall_ms``: a time at which nodes take ids."""
+    """Whose source it is: the workflow, the input, and the strand of it. ``wall_ms``: a time at which nodes take
+    ids."""
 
     flow: Any
     workflow: str
     step: str
     wall_ms: Callable[[], int]
+    strand: Strand = WHOLE
 
 
 def source_of(entry: Entry, found: Found, place: Place) -> Source:
@@ -215,12 +256,12 @@ def source_of(entry: Entry, found: Found, place: Place) -> Source:
         case Values(function):
             return Sequential(lambda: iter(found(function)(**entry.parameters)))
         case Files(globs):
-            return Sequential(lambda: iter(sorted({path for each in globs
-                                                   for path in glob.glob(each, recursive=True)})))
+            return Sequential(lambda: iter(place.strand.paths(
+                path for each in globs for path in glob.glob(each, recursive=True))))
         case Offsets(adapter):
-            return Adapted(found(adapter)(**entry.parameters))
+            return Adapted(found(adapter)(**entry.parameters), place.strand)
         case Jdbc() as jdbc:
-            return Sequential(lambda: parts_of(jdbc))
+            return Sequential(lambda: islice(parts_of(jdbc), place.strand.number, None, place.strand.of))
         case Outputs() as outputs:
             return Awaited(lambda: returned(place.flow, place.workflow, outputs))
         case Queue(name):

@@ -2,7 +2,9 @@
 
 Invariants:
 
-* An answer that does not come is asked for again, until the claim is lost: every effect may be repeated.
+* An answer that does not come is asked for again, until the claim is lost: every effect may be repeated. But where
+  nodes say that tasks are too old, or are other tasks, and others of a batch may be stored (``Uncertain``), asking
+  does not cure it: after ``DOUBTS_MAX`` such answers it is what they say, and the workflow ends, for that reason.
 * Values are held from when they are drawn until their roots are stored: two batches at most.
 * Acks are heard between effects, ``LISTEN_S`` apart, and waited for when nothing else is to be done.
 * What dead workers left out is made up for many at a time: it comes by the hundred when one dies.
@@ -32,6 +34,8 @@ AGAIN_S, WAIT_S, LISTEN_S = 0.5, 1.0, 0.1
 REPAIRS_MAX = 100
 """Completions whose children are enqueued together."""
 TOO_OLD, CONFLICT = "too_old", "conflict"
+DOUBTS_MAX = 20
+"""Answers in a row that one of these holds, though in doubt: some nodes may lag, or be away, for as long."""
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -189,7 +193,12 @@ class Driver:
         except Refused as refusal:
             if refusal.code != TOO_OLD:
                 raise
-        return [event for each in (effect, *others) for event in self._alone(each)]
+        events: list[e.Event] = []
+        for each in (effect, *others):
+            events += self._alone(each)
+            if any(isinstance(event, e.Repaired) and event.is_late for event in events):
+                break  # it ends the workflow
+        return events
 
     def _alone(self, effect: e.Repair) -> list[e.Event]:
         try:
@@ -215,12 +224,16 @@ class Driver:
 
     def _asked(self, ask: Callable[[], T]) -> T:
         """The answer, however long it takes, while the claim is held."""
+        doubts = 0
         while True:
             try:
                 return ask()
             except SkuldError as error:
                 if not is_passing(error):
                     raise
+                doubts = doubts + 1 if error.code in (TOO_OLD, CONFLICT) else 0
+                if doubts >= DOUBTS_MAX:
+                    raise Refused(error.code, error.message, **error.facts) from error
             self._check()
             self._sleep(AGAIN_S)
 

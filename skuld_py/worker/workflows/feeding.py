@@ -2,8 +2,11 @@
 
     client.enqueue("wf.ID.feed", call("skuld:feed", workflow=ID, step=INPUT), id=feeder_id(...))
 
-There is one for each input, which ``submit_workflow`` enqueues. It runs until its input is exhausted, and occupies
-a worker's slot meanwhile. The machine is ``workflow.acking``; ``driving`` its shell, ``drawing`` the sources.
+There is one for each input, which ``submit_workflow`` enqueues; of an input with several slots as many as it has
+at most, each of which draws a *strand* of it (``drawing``) and has roots, acks and a checkpoint of its own. It
+runs until its strand is exhausted, and occupies a worker's slot meanwhile; where there are fewer slots than
+strands they take turns (``turns``). Whoever claims the task of one that died goes on with its strand. The machine
+is ``workflow.acking``; ``driving`` its shell, ``drawing`` the sources.
 
 Invariant: its checkpoint is written by itself, and waited for: the worker's writes come once a second, and tell
 nobody when they are there. So nothing else of the task sets one.
@@ -11,6 +14,7 @@ nobody when they are there. So nothing else of the task sets one.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -23,27 +27,31 @@ from skuld_py.errors import Malformed, Refused, SkuldError
 from skuld_py.model.ids import time_of
 from skuld_py.model.task import Task
 from skuld_py.worker.context import TaskContext
-from skuld_py.worker.directives import Dead
+from skuld_py.worker.directives import Dead, Snooze
 from skuld_py.worker.journal import pause_s
 from skuld_py.worker.registry import task
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import Calls, Completed, Nursery
-from skuld_py.worker.workflows.drawing import Place, source_of
-from skuld_py.worker.workflows.driving import TOO_OLD, Driver, said
+from skuld_py.worker.workflows.drawing import Place, Strand, source_of
+from skuld_py.worker.workflows.driving import DOUBTS_MAX, TOO_OLD, Driver, said
 from skuld_py.worker.workflows.sealing import seal_call
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import Acks
 from skuld_py.workflow.acking.checkpoint import Book, roots_said
 from skuld_py.workflow.acking.feeder import Feeder, Options
-from skuld_py.workflow.definition.definition import Definition, Policy
+from skuld_py.workflow.acking.turns import TURN_MS, rest_ms
+from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.names import SEAL, queue_of, step_of
-from skuld_py.workflow.segments import Emission, ack_queue, root_id, seal_id
+from skuld_py.workflow.routing.hooks import restarts
+from skuld_py.workflow.segments import Emission, ack_queue, feeder_queue, root_id, seal_id, strand_of
 
 FEED = "skuld:feed"
-ENDED_OR_NONE = frozenset({"workflow_ended", "no_such_workflow", "bad_plan"})
+ENDED_OR_NONE = frozenset({"workflow_ended", "no_such_workflow", "bad_plan", "other_life"})
 HOPELESS = frozenset({"bad_source", "other_values"})
 """What no other attempt would cure: the workflow is killed, and says why."""
 ACKS_AT_ONCE, ACKS_LEASE_S = 100, 30.0
+LOOK_S = 10.0
+"""How often a feeder whose turn is over looks whether another one waits."""
 SEAL_WINDOW_S = 6 * 24 * 3600.0
 ENDED = frozenset({"dead", "cancelled"})
 
@@ -64,7 +72,8 @@ def feed(context: TaskContext, workflow: str, step: str) -> dict[str, int]:
         end = _fed(context, claim, flow, workflow, step)
     except Refused as refusal:
         if refusal.code in HOPELESS:
-            flow.cluster.kill_workflow(workflow, f"input {step}: {refusal.message}"[:250])
+            reason = f"input {step}: {refusal.message}"[:250]
+            flow.cluster.kill_workflow(workflow, reason, life=time_of(context.id))
         if refusal.code in HOPELESS | ENDED_OR_NONE:
             raise Dead(refusal.message) from None
         raise
@@ -76,45 +85,68 @@ def feed(context: TaskContext, workflow: str, step: str) -> dict[str, int]:
 def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str) -> e.Done | e.Fail:
     life = time_of(context.id)
     definition = flow.check_life(workflow, life)
-    if step not in definition.inputs:
+    if step not in definition.sources:
         raise Dead(f"step: {step} is no input of {workflow}")
-    entry = definition.entries[step]
-    options = Options(max_pending=entry.max_pending, timeout_ms=entry.root_timeout_ms,
+    name, strand = strand_of(step)
+    entry = definition.entries[name]
+    options = Options(max_pending=max(1, entry.max_pending // entry.most), timeout_ms=entry.root_timeout_ms,
                       policies={name: _policy(definition, name) for name in definition.order})
     hands = ClientHands(flow.cluster, claim, definition, step, context.progress)
+    turn = Turn(flow.cluster.client, feeder_queue(workflow, name), entry.most)
 
     def check() -> None:
         context.check()
+        turn.check()
         try:
             flow.check_life(workflow, life)
         except SkuldError as error:
             if not is_passing(error):
                 raise
-    place = Place(flow, workflow, step, hands.wall_ms)
+    place = Place(flow, workflow, name, hands.wall_ms, Strand(strand, entry.most))
     with closing(source_of(entry, flow.resolve, place)) as source:
         return Driver(Feeder(workflow, step, options), hands, source, check, hands.wall_ms).run(context.resumed)
 
 
 def _policy(definition: Definition, step: str) -> e.Policy:
-    """What follows when a segment of a step is dead: the first lifecycle that does not defer says so."""
-    said = [each.on_exception for each in definition.lifecycles
-            if each.is_of(step) and each.on_exception is not Policy.DEFER]
-    return e.Policy.RESTART if said and said[0] is Policy.RESTART else e.Policy.KILL
+    """What follows when a segment of a step is dead."""
+    return e.Policy.RESTART if restarts(definition, step) else e.Policy.KILL
+
+
+class Turn:
+    """Of one claim of a feeder, while others of its input may wait for a slot."""
+
+    def __init__(self, client: Any, queue: str, strands: int, clock: Callable[[], float] = steady_s) -> None:
+        self._client, self._queue, self._strands, self._clock = client, queue, strands, clock
+        self._begun_s = clock()
+        self._due_s = self._begun_s + TURN_MS / 1000
+
+    def check(self) -> None:
+        """Raise ``Snooze`` when it is over, and another one waits; it is asked once in a while only."""
+        now_s = self._clock()
+        if self._strands == 1 or now_s < self._due_s:
+            return
+        self._due_s = now_s + LOOK_S
+        with contextlib.suppress(SkuldError):
+            waiting = self._client.count(self._queue, states=("waiting",))
+            if delay_ms := rest_ms(round((now_s - self._begun_s) * 1000), waiting):
+                raise Snooze(delay_ms / 1000)
 
 
 class ClientHands:
-    """By a client, for one claim of the feeder's task."""
+    """By a client, for one claim of the feeder's task. ``source``: its input, or the strand of it."""
 
-    def __init__(self, cluster: Any, claim: Claim, definition: Definition, step: str,
+    def __init__(self, cluster: Any, claim: Claim, definition: Definition, source: str,
                  progress: Progress = lambda done, total, note: None) -> None:
         self._cluster, self._client, self._claim = cluster, cluster.client, claim
         self._progress = progress
         self._begun_s = self._told_s = steady_s()
         self._told = ""
-        self._definition, self._step = definition, step
+        self._definition, self._source = definition, source
+        self._step, self._strand = strand_of(source)
+        self._doubts = 0
         self._life = time_of(claim.id)
         self._nursery = Nursery(definition, self._life)
-        self._calls = Calls(definition.entries[step], self._life)
+        self._calls = Calls(definition.entries[self._step], self._life)
         self._number = 0
 
     def wall_ms(self) -> int:
@@ -128,7 +160,7 @@ class ClientHands:
         self._number += 1
 
     def acks(self, wait_s: float) -> list[Acks]:
-        claims = self._client.claim(ack_queue(self._definition.id, self._step), n=ACKS_AT_ONCE,
+        claims = self._client.claim(ack_queue(self._definition.id, self._source), n=ACKS_AT_ONCE,
                                     lease_s=ACKS_LEASE_S, wait_s=wait_s)
         told = []
         for claim in claims:
@@ -141,8 +173,8 @@ class ClientHands:
         return told
 
     def store(self, values: Mapping[int, bytes], time_ms: int) -> None:
-        ids = [root_id(self._definition.id, self._step, number, time_ms) for number in values]
-        payloads = [self._calls.payload(value, root, self._step)
+        ids = [root_id(self._definition.id, self._source, number, time_ms) for number in values]
+        payloads = [self._calls.payload(value, root, self._source)
                     for value, root in zip(values.values(), ids, strict=True)]
         self._client.enqueue_many(self._definition.queue(self._step), payloads, ids=ids, **self._calls.options)
 
@@ -193,7 +225,7 @@ class ClientHands:
         start_ms = next((claim.start_ms for claim in parent.claims if claim.token == wanted.token), None)
         if emission is None or start_ms is None:
             return None
-        return Completed(wanted.parent, wanted.root, self._step, wanted.token, start_ms, emission)
+        return Completed(wanted.parent, wanted.root, self._source, wanted.token, start_ms, emission)
 
     def revive(self, segment: bytes) -> None:
         self._client.retry(segment)
@@ -207,14 +239,16 @@ class ClientHands:
         is_over = book.is_finished
         if words != self._told and (is_over or now_s >= self._told_s + pause_s(now_s - self._begun_s)):
             self._told, self._told_s = words, now_s
-            _log.info("workflow %s, input %s: %s", self._definition.id, self._step, words)
+            _log.info("workflow %s, input %s: %s", self._definition.id, self._source, words)
 
     def kill(self, reason: str) -> None:
-        self._cluster.kill_workflow(self._definition.id, reason)
+        self._cluster.kill_workflow(self._definition.id, reason, life=self._life)
 
     def exhaust(self) -> None:
-        """Tell the log. Whoever was the last has the leaves sealed."""
-        status = self._cluster.exhaust_input(self._definition.id, self._step)
+        """Tell the log. Whoever was the last has the leaves sealed. Of a workflow that was submitted anew
+        meanwhile nothing is exhausted: ``Refused`` as ``other_life``."""
+        status = self._cluster.exhaust_input(self._definition.id, self._step, strand=self._strand,
+                                             life=self._life)
         if status.is_sealing:
             self._seal([leaf for leaf in self._definition.leaves if leaf not in status.sealed])
 
@@ -227,8 +261,11 @@ class ClientHands:
         payloads = {leaf: seal_call(workflow, leaf, self._life) for leaf in leaves}
         try:
             self._client.enqueue_many(queue, [*payloads.values()], ids=[*ids.values()])
-        except Refused as refusal:
-            if refusal.code != TOO_OLD:
+        except SkuldError as error:
+            if error.code != TOO_OLD:
+                raise
+            if not isinstance(error, Refused) and self._doubts < DOUBTS_MAX:
+                self._doubts += 1
                 raise
             standing = [*ids.values(), *(each.id for each in self._client.list(queue))]
             known = {each.payload for each in self._client.get_many(standing)}

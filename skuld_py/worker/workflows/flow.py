@@ -16,6 +16,8 @@ Invariants:
   workflow of the same id.
 * What a function returned is not lost by a cluster that does not answer: asking goes on until the claim is lost.
 * Whatever conditions and lifecycles raise is an error of the segment, as if its function had raised it.
+* What a completion emits is made in the life of the workflow that its segment is of, whatever was submitted under
+  the same id while it was written.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from skuld_py.workflow.definition.definition import Definition, Moment, Policy
 from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.definition.names import is_own, step_of
 from skuld_py.workflow.definition.sources import Outputs
-from skuld_py.workflow.routing.hooks import judged
+from skuld_py.workflow.routing.hooks import judged, restarts
 from skuld_py.workflow.routing.passage import WORDS_CHARS_MAX, Failure, Outcome, Resolve, Routed, Verdict
 from skuld_py.workflow.routing.routes import Router
 from skuld_py.workflow.segments import Emission, is_sole
@@ -70,8 +72,8 @@ OnDone = Callable[[list[Run], str], None]
 class Cluster(Known, Enqueueing, Protocol):
     """Who knows workflows and stores tasks: a client."""
 
-    def kill_workflow(self, workflow: str, reason: str) -> Any:
-        """Let nothing more of it run."""
+    def kill_workflow(self, workflow: str, reason: str, *, life: int) -> Any:
+        """Let nothing more of it run, if it is this one of its id."""
 
     def get_many(self, ids: Sequence[bytes | str]) -> list[Task]:
         """Those that exist."""
@@ -268,6 +270,7 @@ class Flow:
             if step.lifecycles.has_tasks:
                 error = None if failure is None else attrs.asdict(failure)
                 step.lifecycles.call(Moment.AFTER_TASK, error=error, **_said(run))
+            run.nursery = step.nursery
             if step.is_leaf and failure is None:
                 run.emitted = Emission()
                 return ending
@@ -283,6 +286,8 @@ class Flow:
 
     def _routed(self, step: _Step, run: Run, ending: Returned | Failed, outcome: Outcome,
                 routed: Routed) -> Ending:
+        if routed.verdict is Verdict.RETRY and outcome.is_last and restarts(step.definition, step.name):
+            return Snoozed(AGAIN_MS)  # dead it would wait until its feeder hears of it
         if routed.verdict is Verdict.RETRY:
             return failed("a condition of its workflow says that it is to be tried again")
         if routed.verdict is Verdict.FAILED:
@@ -301,8 +306,8 @@ class Flow:
             failure = outcome.failure or Failure("", "")
             ending = failed(f"{failure.type}: {failure.message}")
         if judgement.policy is Policy.KILL:
-            reason = judgement.reason[:REASON_CHARS_MAX]
-            self._asked([run], lambda: self._cluster.kill_workflow(step.definition.id, reason))
+            name, reason = step.definition.id, judgement.reason[:REASON_CHARS_MAX]
+            self._asked([run], lambda: self._cluster.kill_workflow(name, reason, life=step.life))
             return attrs.evolve(ending, is_final=True)
         return ending
 
@@ -339,11 +344,11 @@ class Flow:
 
     def _written(self, run: Run) -> Written:
         named = step_of(run.claim.queue)
-        assert named is not None and run.emitted is not None
+        assert named is not None and run.emitted is not None and run.nursery is not None
         claim, (root, source) = run.claim, root_of(run)
         start_ms = claim.end_ms - round(claim.lease_s * 1000)
         completed = Completed(claim.id, root, source, claim.token, start_ms, run.emitted)
-        return Written(completed, self._steps[named].nursery, named[0],
+        return Written(completed, run.nursery, named[0],
                        is_sole(run.is_alone, claim.clock(), run.context.deadline))
 
 

@@ -60,7 +60,7 @@ def seal(context: TaskContext, workflow: str, step: str, life: int) -> dict[str,
         if target is not None:
             made = _gathered(context, workflow, step, life, target)
         context.check()
-        flow.cluster.seal_output(workflow, step)
+        flow.cluster.seal_output(workflow, step, life=life)
     end_plan(flow.cluster, workflow)
     return made
 

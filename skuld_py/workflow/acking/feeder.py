@@ -238,9 +238,11 @@ class Feeder:
         self._kill(e.Fail(root.id, root.id, "", e.Policy.KILL, "too_old"))
 
     def dead(self, root: Root, sight: e.Sight) -> None:
-        """As the step's policy says."""
+        """As the step's policy says. What is tried again may soon be dead again, and a worker's word of it may be
+        lost: so its root is looked after as often as one of which something was heard."""
         policy = self._options.policies.get(sight.step, e.Policy.KILL)
         if policy is e.Policy.RESTART:
+            root.audits = 0
             self._effects.append(e.Revive(root.id, sight.segment, sight.step))
         else:
             self._fail(root, sight, policy, "dead")

@@ -48,6 +48,8 @@ class InputOptions(_Common, total=False):
     function: Function
     max_pending: int
     root_timeout_s: float
+    least: int
+    most: int
 
 
 class StepOptions(_Common, total=False):

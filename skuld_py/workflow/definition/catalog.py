@@ -51,6 +51,7 @@ from skuld_py.workflow.definition.names import (
     RESERVED_STEPS,
     STEP,
     STEP_CHARS_MAX,
+    STRANDS_MAX,
     TAG,
     TAGS_MAX,
 )
@@ -75,10 +76,10 @@ _is_step = name(STEP, _LETTERS, STEP_CHARS_MAX)
 _queue = name(ID, _DOTTED, ID_CHARS_MAX)
 _tags = several(name(TAG, _DOTTED, 64), TAGS_MAX)
 
-_WORKING = ("least", "most", "percentage", "flux", "batch", "timeout_s", "attempts")
+_WORKING = ("percentage", "flux", "batch", "timeout_s", "attempts")
 _DRAWING = ("max_pending", "root_timeout_s", *SOURCES[:-1])
 _ELSEWHERE = {
-    Kind.INPUT: {**dict.fromkeys(_WORKING, "one feeder draws from an input; give it to the steps behind it"),
+    Kind.INPUT: {**dict.fromkeys(_WORKING, "feeders draw from an input; give it to the steps behind it"),
                  **dict.fromkeys(("path", "format"), "it is for outputs")},
     Kind.FUNCTION: {**dict.fromkeys(_DRAWING, "it is for inputs"),
                     **dict.fromkeys(("path", "format"), "it is for outputs: make this one, or write by"
@@ -110,13 +111,36 @@ def entry_of(faults: Faults, step: str, value: Any) -> Entry | None:
     tags = frozenset(table.take("tags", _tags, ()))
     doc = table.take("doc", text, "")
     if kind is Kind.INPUT:
-        made = Entry(step, kind, source=_source(table), parameters=parameters, tags=tags, doc=doc, most=1,
+        source = _source(table)
+        least, most = _feeders(table, source)
+        made = Entry(step, kind, source=source, parameters=parameters, tags=tags, doc=doc, least=least, most=most,
                      max_pending=table.take("max_pending", whole(1, PENDING_MAX), MAX_PENDING),
                      root_timeout_ms=table.take("root_timeout_s", seconds, ROOT_TIMEOUT_MS))
     else:
         made = _working(table, step, kind, parameters, tags, doc)
     table.end(_ELSEWHERE[kind])
     return made
+
+
+def _feeders(table: Table, source: Source | None) -> tuple[int, int]:
+    """How many feeders an input has, at least and at most: one, where it has one part only."""
+    least, most = _slots(table, STRANDS_MAX, 1)
+    if most > 1 and isinstance(source, Outputs | Queue | Values):
+        table.fault("most", "what it draws from has one part, so one feeder", "leave it out; files, jdbc and"
+                    " offsets have parts that several may draw")
+        return 1, 1
+    if isinstance(source, Jdbc) and most > source.partitions:
+        table.fault("most", f"{most} feeders have {source.partitions} partitions to draw", "write no more feeders"
+                    " than partitions")
+    return least, most
+
+
+def _slots(table: Table, limit: int, default: int) -> tuple[int, int]:
+    least = table.take("least", whole(1, limit), 1)
+    most = table.take("most", whole(1, limit), default)
+    if least > most:
+        table.fault("least", f"{least} is more than most, {most}", "write no more slots at least than at most")
+    return least, max(least, most)
 
 
 def _working(table: Table, step: str, kind: Kind, parameters: dict[str, Any], tags: frozenset[str], doc: str
@@ -126,12 +150,9 @@ def _working(table: Table, step: str, kind: Kind, parameters: dict[str, Any], ta
              else table.need("function", function, "", remedy))
     if kind is Kind.OUTPUT and parameters and not named and "function" not in table:
         table.fault("parameters", "nobody takes them", "name the output's function, or leave them out")
-    least = table.take("least", whole(1, UNBOUNDED), 1)
-    most = table.take("most", whole(1, UNBOUNDED), UNBOUNDED)
-    if least > most:
-        table.fault("least", f"{least} is more than most, {most}", "write no more slots at least than at most")
+    least, most = _slots(table, UNBOUNDED, UNBOUNDED)
     return Entry(step, kind, named, target=_target(table) if kind is Kind.OUTPUT else None, parameters=parameters,
-                 least=least, most=max(least, most), tags=tags,
+                 least=least, most=most, tags=tags,
                  percentage=table.take("percentage", whole(0, 100), 0),
                  flux=table.take("flux", choice(Flux), Flux.CONTINUE),
                  batch=table.take("batch", whole(1, DEFAULT_LIMITS.batch_tasks), 0),

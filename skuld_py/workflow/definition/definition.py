@@ -148,6 +148,11 @@ class Definition:
         return tuple(step for step in self.order if self.entries[step].kind is Kind.INPUT)
 
     @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The strands of all inputs: each has a feeder."""
+        return tuple(source for step in self.inputs for source in self.entries[step].sources)
+
+    @cached_property
     def leaves(self) -> tuple[str, ...]:
         """Leaf steps, those without children, in order: each is sealed once."""
         return tuple(step for step in self.order if not self.children[step])

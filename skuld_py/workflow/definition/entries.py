@@ -14,6 +14,7 @@ import attrs
 
 from skuld_py.workflow.definition.sources import Source
 from skuld_py.workflow.scheduling.demand import UNBOUNDED, Flux, Step
+from skuld_py.workflow.segments import sources_of
 
 ATTEMPTS = 5
 MAX_PENDING = 10_000
@@ -43,8 +44,9 @@ class Entry:
     when that is not 0; an output needs none. ``parameters`` are given to it by name.
 
     Of an input: ``source``; ``max_pending`` roots at most are under way; one that is not heard of for
-    ``root_timeout_ms`` is looked after. Its slots are one. Of others: an attempt that runs for longer than
-    ``timeout_ms`` has failed (0: any time is fine); after ``attempts`` its policy says what becomes of it.
+    ``root_timeout_ms`` is looked after. It has ``most`` feeders, each of which draws a strand of it. Of others: an
+    attempt that runs for longer than ``timeout_ms`` has failed (0: any time is fine); after ``attempts`` its
+    policy says what becomes of it.
     """
 
     name: str
@@ -64,6 +66,11 @@ class Entry:
     max_pending: int = MAX_PENDING
     root_timeout_ms: int = ROOT_TIMEOUT_MS
     doc: str = ""
+
+    @property
+    def sources(self) -> list[str]:
+        """Of an input its strands."""
+        return sources_of(self.name, self.most)
 
     @property
     def step(self) -> Step:

@@ -20,6 +20,8 @@ QUEUES = QUEUES_OF_WORKFLOWS
 ALL, NONE = "all", "none"
 FEED, PLAN, ACKS, SEAL = "feed", "plan", "acks", "seal"
 """Queues that each workflow has for itself."""
+FEEDS = "_feeds-"
+"""Begins those of the feeders of one input that has several."""
 RESERVED_STEPS = frozenset({ALL, NONE, FEED, PLAN, ACKS, SEAL})
 OWN = "skuld:"
 """Functions whose names begin with this are Skuld's own."""
@@ -30,6 +32,8 @@ EDGES_MAX = 4_096
 CONDITIONS_MAX = 1_024
 LIFECYCLES_MAX = 256
 TAGS_MAX = 32
+STRANDS_MAX = 64
+"""Feeders of an input."""
 GLOBS_MAX = 100
 DEPTH_MAX = 32
 """Of parameters and metadata, and of predicates within predicates."""
@@ -58,4 +62,4 @@ def is_own(step: str) -> bool:
 def is_feeder(queue: str) -> bool:
     """Whether the tasks of a queue feed a workflow from its inputs."""
     named = step_of(queue)
-    return named is not None and named[1] == FEED
+    return named is not None and (named[1] == FEED or named[1].startswith(FEEDS))

@@ -54,7 +54,7 @@ def work_of(entry: Entry) -> str:
 def run_of(entry: Entry) -> str:
     """How it is run, where that was said."""
     if entry.kind is Kind.INPUT:
-        return ""
+        return "" if entry.most == 1 else ", ".join([feeders_said(entry.least, entry.most), *sorted(entry.tags)])
     said = []
     if (entry.least, entry.most) != (1, UNBOUNDED):
         most = "" if entry.most == UNBOUNDED else str(entry.most)
@@ -66,6 +66,11 @@ def run_of(entry: Entry) -> str:
     if entry.batch:
         said.append(f"batches of {entry.batch}")
     return ", ".join([*said, *sorted(entry.tags)])
+
+
+def feeders_said(least: int, most: int) -> str:
+    """How many feeders an input has."""
+    return "one feeder" if most == 1 else f"{most} feeders" if least == most else f"{least}..{most} feeders"
 
 
 def words_of_condition(condition: Condition) -> tuple[str, str, str]:

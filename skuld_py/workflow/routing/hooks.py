@@ -73,6 +73,14 @@ def judged(definition: Definition, step: str, outcome: Outcome, resolve: Resolve
     return Judgement(Policy.DEFER, f"step {step}: {words}")
 
 
+def restarts(definition: Definition, step: str) -> bool:
+    """Whether what of a step has spent its attempts is tried again: the first lifecycle that does not defer says
+    so."""
+    said = [each.on_exception for each in definition.lifecycles
+            if each.is_of(step) and each.on_exception is not Policy.DEFER]
+    return bool(said) and said[0] is Policy.RESTART
+
+
 def _policy(said: Any) -> Policy:
     if isinstance(said, Policy):
         return said

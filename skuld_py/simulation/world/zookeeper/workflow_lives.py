@@ -12,6 +12,7 @@ from skuld_py.cluster.log.commands import Command, ExhaustInput, Gc, KillWorkflo
 from skuld_py.cluster.log.play import Played
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.log.workflows import State, Workflow
+from skuld_py.model.ids import from_text, time_of
 
 _KEPT = ("digest", "plan", "submitted", "spreading", "percentage", "steps")
 
@@ -37,8 +38,12 @@ def _step(before: Workflow | None, after: Workflow | None, at: int, command: Com
         return "" if is_over else "is gone before it has ended, or without a collection"
     if after.since != at:
         return "changed without saying where"
+    if isinstance(command, ExhaustInput | SealOutput | KillWorkflow) and command.life not in (
+            0, time_of(from_text((before or after).plan))):
+        return "was changed by what is about another life of it"
     if before is None:
-        is_new = isinstance(command, SubmitWorkflow) and after.is_live and not (after.exhausted or after.sealed)
+        has_begun = after.exhausted or after.drained or after.sealed
+        is_new = isinstance(command, SubmitWorkflow) and after.is_live and not has_begun
         return "" if is_new else "begins in the middle"
     if not before.is_live:
         return "changed after it had ended"
@@ -59,11 +64,28 @@ def _went_on(before: Workflow, after: Workflow, command: Command | None) -> str:
     if len(exhausted) < len(after.exhausted) or len(sealed) < len(after.sealed):
         return "was exhausted or sealed twice"
     if isinstance(command, ExhaustInput):
-        grown = after.exhausted == (*before.exhausted, command.step) and after.sealed == before.sealed
-        return "" if grown and command.step in before.open_inputs else "was exhausted where it has no input"
+        return _exhausted(before, after, command)
+    if after.drained != before.drained:
+        return "has lost count of its strands"
     if isinstance(command, SealOutput):
         grown = after.sealed == (*before.sealed, command.step) and after.exhausted == before.exhausted
         if before.open_inputs:
             return "was sealed before its inputs were exhausted"
         return "" if grown and command.step in before.open_outputs else "was sealed where it has no output"
     return "changed by an entry that is not about it"
+
+
+def _exhausted(before: Workflow, after: Workflow, command: ExhaustInput) -> str:
+    """A strand at a time; the last one exhausts the input."""
+    if after.sealed != before.sealed or command.step not in before.open_inputs:
+        return "was exhausted where it has no input"
+    row = next(each for each in before.steps if each.name == command.step)
+    said = {f"{command.step}:{strand}" for strand in range(row.strands)}
+    known = said & {*before.drained}
+    if f"{command.step}:{command.strand}" not in said - known:
+        return "was exhausted where it has no strand, or twice"
+    is_last = len(known) == len(said) - 1
+    if after.exhausted != ((*before.exhausted, command.step) if is_last else before.exhausted):
+        return "is exhausted before the last of its strands, or not by that"
+    left = {*before.drained} - said if is_last else {*before.drained} | {f"{command.step}:{command.strand}"}
+    return "" if len(after.drained) == len(left) and {*after.drained} == left else "has lost count of its strands"
