@@ -12,13 +12,15 @@ is a class here, not xdist's groups by mark, for pytest 9.2 ignores those in sil
 What takes long comes first, so that no process is left alone with it in the end.
 
 The tests of every day are those not marked ``slow``, and of each adapter one that is, marked ``smoke``. That there
-are others is told at the end, by pytest's own count too, which xdist would keep to itself. ``scripts/test --slow``
-are those others, and what hypothesis draws, with as many examples as it wants.
+are others is told at the end, by pytest's own count too, which xdist would keep to itself.
 
-What is played in bulk (all deviations of a schedule, a campaign's seeds, what hypothesis draws) is shared out:
-``--share 16`` plays a sixteenth, and the number of commits says which, so that sixteen commits play all. Every
-part has been played before, so what fails is news. Of what takes minutes and has likes, marked ``in_turn`` with
-the name of the family, it plays one.
+What is played in bulk (all deviations of a schedule, a campaign's seeds) is shared out: ``--share 16`` plays a
+sixteenth, and the number of commits says which, so that sixteen commits play all. Every part has been played
+before, so what fails is news. A sixteenth of what hypothesis draws has as many examples as it wants, the rest those
+of every day. Of what takes minutes and has likes, marked ``in_turn`` with the name of the family, it plays one.
+
+``scripts/test --commit`` is this, in one run. Two, of every day and of all others, would start clusters and Spark
+twice, collect twice, and wait twice for the last file.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +38,7 @@ from zlib import crc32
 
 import pytest
 from hypothesis import settings
+from hypothesis.errors import InvalidArgument
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -88,7 +92,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true",
                      help="write the files of what is expected anew, from what is found; look at the difference")
     parser.addoption("--share", type=int, default=1, metavar="N",
-                     help="of what is played in bulk play an Nth: another one with each commit")
+                     help="of what is played in bulk play an Nth, another one with each commit")
 
 
 def pytest_configure() -> None:
@@ -105,19 +109,24 @@ def share(pytestconfig: pytest.Config) -> range:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the tests that run only since hypothesis draws for them, keep a share. It marks them before. Of each
-    family, keep the one whose turn it is."""
+    """Of each family, keep the one whose turn it is; and draw for a share of what hypothesis draws for, which it
+    has marked before, as many examples as there are without a profile."""
     share = _share_of(config)
-    kept = [item for item in items if item.get_closest_marker("slow") is not None
-            or item.get_closest_marker("hypothesis") is None or crc32(item.nodeid.encode()) in share]
-    chosen = {*kept}
-    if share.step > 1:
-        chosen -= {*_out_of_turn(kept)}
-        kept = [item for item in kept if item in chosen]
-    left_out = [item for item in items if item not in chosen]
-    items[:] = kept
+    if share.step == 1:
+        return
+    for function in {item.function for item in items if isinstance(item, pytest.Function)
+                     and item.get_closest_marker("hypothesis") is not None and _is_drawn_in_full(item, share)}:
+        with suppress(InvalidArgument):  # it says how many itself, and is given these with any profile
+            settings(settings.get_profile("unhurried"))(function)
+    left_out = {*_out_of_turn(items)}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_drawn_in_full(item: pytest.Item, share: range) -> bool:
+    """Whether its turn has come; all parameters of a test have theirs together, for they have one function."""
+    return item.get_closest_marker("slow") is not None or crc32(item.nodeid.partition("[")[0].encode()) in share
 
 
 def _out_of_turn(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
@@ -163,6 +172,6 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say that the run was not of everything, and what is."""
     count = config.stash.get(LEFT_OUT, 0)
-    if count and "slow" in config.option.markexpr:
+    if count and ("slow" in config.option.markexpr or _share_of(config).step > 1):
         terminalreporter.stats.setdefault("deselected", [SimpleNamespace() for _ in range(count)])
         terminalreporter.write_line(f"{count} tests were left out; scripts/test --all runs them, too.")
