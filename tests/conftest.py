@@ -16,8 +16,8 @@ are others is told at the end, by pytest's own count too, which xdist would keep
 
 What is played in bulk (all deviations of a schedule, a campaign's seeds) is shared out: ``--share 16`` plays a
 sixteenth, and the number of commits says which, so that sixteen commits play all. Every part has been played
-before, so what fails is news. A sixteenth of what hypothesis draws has as many examples as it wants, the rest those
-of every day. Of what takes minutes and has likes, marked ``in_turn`` with the name of the family, it plays one.
+before, so what fails is news. A sixteenth of what hypothesis draws has as many examples as it wants, the rest as
+few as every day. Of what takes minutes and has likes, marked ``in_turn`` with a family's name, it plays one.
 
 ``scripts/test --commit`` is this, in one run. Two, of every day and of all others, would start clusters and Spark
 twice, collect twice, and wait twice for the last file.
