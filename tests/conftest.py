@@ -7,15 +7,15 @@ Hypothesis fails an example that takes more than 200 ms, if nobody says otherwis
 CPU says how busy the machine is, so there is no such limit here.
 
 Where tests run in several processes, those of a file stay together; and so do all that start Spark in their own
-process, in their order, for a process has one Spark and the first one to want it decides how it is; and all of the
-gateway, which share a cluster and gateways. The scheduler is a class here, not xdist's groups by mark, for pytest
-9.2 ignores those in silence (pytest-xdist issue 1386). What takes long comes first, so that no process is left
-alone with it in the end.
+process, in their order, for a process has one Spark and the first one to want it decides how it is; and the other
+ones of workers, and those of the gateway, which share a cluster each. The scheduler is a class here, not xdist's
+groups by mark, for pytest 9.2 ignores those in silence (pytest-xdist issue 1386). What takes long comes first, so
+that no process is left alone with it in the end.
 
 Tests that start real processes mostly wait, for elections, leases and sessions; others compute. Every second
-process takes files of the first kind while there are any; the others, which give way to whatever else wants a core,
-those of the second kind. So cores are busy from the beginning to the end, and a simulation keeps no node waiting,
-whose time is real. Rejected: first all that take long. Those mostly wait, and leave cores idle.
+process takes files of the first kind while there are any; the others, which give way to whatever else wants a
+core, those of the second kind. So cores are busy from the beginning to the end, and a simulation keeps no node
+waiting, whose time is real. Rejected: first all that take long. Those mostly wait, and leave cores idle.
 
 The tests of every day are those not marked ``slow``, and of each adapter one that is, marked ``smoke``. That there
 are others is told at the end, by pytest's own count too, which xdist would keep to itself.
@@ -49,16 +49,22 @@ from hypothesis.errors import InvalidArgument
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-SPARK, GATEWAY = "spark", "gateway"
+SPARK, WORKERS, GATEWAY = "spark", "workers", "gateway"
 TOGETHER = {
     SPARK: ("tests/archive/", "tests/datasource/test_spark.py", "tests/demo/test_census.py",
-            "tests/system/test_archive.py", "tests/system/test_datasource.py", "tests/worker/"),
+            "tests/system/test_archive.py", "tests/system/test_datasource.py", "tests/worker/test_spark_kinds.py",
+            "tests/worker/test_spark_session.py"),
+    WORKERS: ("tests/worker/",),
     GATEWAY: ("tests/gateway/",)}
-"""What one process has all of."""
+"""What one process has all of; a file belongs to the first that it fits."""
+ALONE = ("tests/worker/test_census_flow.py", "tests/worker/test_flow_kills.py",
+         "tests/worker/test_spark_worker.py")
+"""Of these, those that take minutes and start Spark in no process of the tests: a cluster is started for each."""
 LONGEST = (
-    SPARK, "tests/machines/test_machines.py", GATEWAY, "tests/installs/test_spark_range.py",
-    "tests/installs/test_wheel.py", "tests/simulation/test_small.py", "tests/simulation/test_campaign.py",
-    "tests/system/test_upgrade.py", "tests/system/test_moves.py", "tests/system/test_stopping.py",
+    WORKERS, SPARK, "tests/worker/test_spark_worker.py", "tests/machines/test_machines.py", GATEWAY,
+    "tests/installs/test_spark_range.py", "tests/installs/test_wheel.py", "tests/simulation/test_small.py",
+    "tests/simulation/test_campaign.py", "tests/system/test_upgrade.py", "tests/worker/test_census_flow.py",
+    "tests/worker/test_flow_kills.py", "tests/system/test_moves.py", "tests/system/test_stopping.py",
     "tests/system/test_sealed_zookeeper.py", "tests/system/test_standalone.py", "tests/system/test_catalogue.py",
     "tests/system/test_coordination.py", "tests/cli/test_readme_session.py", "tests/system/test_lives.py",
     "tests/simulation/test_coordination_talking.py", "tests/system/test_limits.py", "tests/system/test_kill.py",
@@ -82,6 +88,8 @@ class TogetherScheduling(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
+        if file in ALONE:
+            return file
         return next((name for name, files in TOGETHER.items() if file.startswith(files)), file)
 
     def _assign_work_unit(self, node: Any) -> None:

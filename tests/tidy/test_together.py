@@ -13,7 +13,8 @@ import attrs
 import pytest
 
 TOP = Path(__file__).parent.parent.parent
-LISTED = ("tests/tidy/test_names.py", "tests/worker", "tests/archive")
+LISTED = ("tests/tidy/test_names.py", "tests/archive", "tests/datasource/test_spark.py",
+          "tests/demo/test_census.py")
 NOTING = """
 import os
 
@@ -51,7 +52,7 @@ def test_two_processes_get_whole_files_and_the_one_that_waits_gets_all_of_spark(
     of_one, of_other = ran.files
 
     assert of_one == {"tests/tidy/test_names.py"}
-    assert len(of_other) > 20 and not of_one & of_other
+    assert len(of_other) > 3 and {file.split("/")[1] for file in of_other} == {"archive", "demo"}
 
 
 def test_the_process_that_computes_gives_way_to_the_one_that_waits(ran: Ran) -> None:
@@ -69,6 +70,6 @@ def test_how_many_were_left_out_is_told_though_the_tests_ran_elsewhere(ran: Ran)
 
 def test_what_is_said_to_take_longest_exists(pytestconfig: pytest.Config) -> None:
     here, = (each for each in pytestconfig.pluginmanager.get_plugins() if hasattr(each, "LONGEST"))
-    files = [*here.LONGEST, *chain.from_iterable(here.TOGETHER.values())]
+    files = [*here.LONGEST, *chain.from_iterable(here.TOGETHER.values()), *here.ALONE]
 
     assert [file for file in files if file not in here.TOGETHER and not (TOP / file).exists()] == []
