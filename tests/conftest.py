@@ -127,11 +127,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                      help="of what is played in bulk play an Nth, another one with each commit")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C be heard, here and in all processes that the tests start; and give way, if tests that compute run
     beside others here."""
-    process = os.environ.get("PYTEST_XDIST_WORKER")
-    if process is not None and not _is_to_wait(process):
+    if hasattr(config, "workerinput") and not _is_to_wait(config.workerinput["workerid"]):
         os.nice(NICER)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
