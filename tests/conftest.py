@@ -74,8 +74,8 @@ LONGEST = (
     "tests/system/test_damage.py", "tests/system/test_placing.py")
 """What takes longest, in this order; all others take less, and come by how many tests they have."""
 NICER = 5
-"""By so much those processes that compute give way: beside one that wants a core they have a third of it. With less,
-other people's work on the machine would starve them, and pytest's time limit would end them."""
+"""By so much those processes that compute give way: beside one that wants a core they have a third of it. With
+less, other people's work on the machine would starve them, and pytest's time limit would end them."""
 LEFT_OUT = pytest.StashKey[int]()
 TOP = Path(__file__).resolve().parents[1]
 
