@@ -7,9 +7,15 @@ Hypothesis fails an example that takes more than 200 ms, if nobody says otherwis
 CPU says how busy the machine is, so there is no such limit here.
 
 Where tests run in several processes, those of a file stay together; and so do all that start Spark in their own
-process, in their order, for a process has one Spark and the first one to want it decides how it is. The scheduler
-is a class here, not xdist's groups by mark, for pytest 9.2 ignores those in silence (pytest-xdist issue 1386).
-What takes long comes first, so that no process is left alone with it in the end.
+process, in their order, for a process has one Spark and the first one to want it decides how it is; and the other
+ones of workers, and those of the gateway, which share a cluster each. The scheduler is a class here, not xdist's
+groups by mark, for pytest 9.2 ignores those in silence (pytest-xdist issue 1386). What takes long comes first, so
+that no process is left alone with it in the end.
+
+Tests that start real processes mostly wait, for elections, leases and sessions; others compute. Every second
+process takes files of the first kind while there are any; the others, which give way to whatever else wants a
+core, those of the second kind. So cores are busy from the beginning to the end, and a simulation keeps no node
+waiting, whose time is real. Rejected: first all that take long. Those mostly wait, and leave cores idle.
 
 The tests of every day are those not marked ``slow``, and of each adapter one that is, marked ``smoke``. That there
 are others is told at the end, by pytest's own count too, which xdist would keep to itself. ``scripts/test --slow``
@@ -23,6 +29,7 @@ the name of the family, it plays one.
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -38,23 +45,35 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-OF_SPARK = ("tests/archive/", "tests/datasource/test_spark.py", "tests/demo/test_census.py",
-            "tests/system/test_archive.py", "tests/system/test_datasource.py", "tests/worker/")
-SPARK = "spark"
+SPARK, WORKERS, GATEWAY = "spark", "workers", "gateway"
+TOGETHER = {
+    SPARK: ("tests/archive/", "tests/datasource/test_spark.py", "tests/demo/test_census.py",
+            "tests/system/test_archive.py", "tests/system/test_datasource.py", "tests/worker/test_spark_kinds.py",
+            "tests/worker/test_spark_session.py"),
+    WORKERS: ("tests/worker/",),
+    GATEWAY: ("tests/gateway/",)}
+"""What one process has all of; a file belongs to the first that it fits."""
+ALONE = ("tests/worker/test_census_flow.py", "tests/worker/test_flow_kills.py",
+         "tests/worker/test_spark_worker.py")
+"""Of these, those that take minutes and start Spark in no process of the tests: a cluster is started for each."""
 LONGEST = (
-    SPARK, "tests/machines/test_machines.py", "tests/installs/test_spark_range.py", "tests/installs/test_wheel.py",
-    "tests/simulation/test_small.py", "tests/simulation/test_campaign.py", "tests/system/test_moves.py",
-    "tests/system/test_standalone.py", "tests/system/test_catalogue.py",
+    WORKERS, SPARK, "tests/worker/test_spark_worker.py", "tests/machines/test_machines.py", GATEWAY,
+    "tests/installs/test_spark_range.py", "tests/installs/test_wheel.py", "tests/simulation/test_small.py",
+    "tests/simulation/test_campaign.py", "tests/system/test_upgrade.py", "tests/worker/test_census_flow.py",
+    "tests/worker/test_flow_kills.py", "tests/system/test_moves.py", "tests/system/test_stopping.py",
+    "tests/system/test_sealed_zookeeper.py", "tests/system/test_standalone.py", "tests/system/test_catalogue.py",
     "tests/system/test_coordination.py", "tests/cli/test_readme_session.py", "tests/system/test_lives.py",
-    "tests/simulation/test_coordination_talking.py", "tests/system/test_limits.py",
-    "tests/system/test_kill.py", "tests/gateway/test_openapi.py", "tests/manual/test_session.py",
-    "tests/simulation/test_probes.py", "tests/simulation/test_covering.py", "tests/gateway/test_verbs.py",
-    "tests/client/test_verbs.py", "tests/cli/test_cli.py", "tests/faults/test_smoke.py",
-    "tests/system/test_scaling.py", "tests/system/test_dependencies.py", "tests/mutants/test_mutants.py",
-    "tests/system/test_session.py", "tests/system/test_damage.py", "tests/system/test_placing.py",
-    "tests/gateway/test_gates.py", "tests/gateway/test_bad_input.py")
+    "tests/simulation/test_coordination_talking.py", "tests/system/test_limits.py", "tests/system/test_kill.py",
+    "tests/manual/test_session.py", "tests/simulation/test_covering.py", "tests/client/test_verbs.py",
+    "tests/cli/test_cli.py", "tests/faults/test_smoke.py", "tests/system/test_scaling.py",
+    "tests/system/test_dependencies.py", "tests/mutants/test_mutants.py", "tests/system/test_session.py",
+    "tests/system/test_damage.py", "tests/system/test_placing.py")
 """What takes longest, in this order; all others take less, and come by how many tests they have."""
+NICER = 5
+"""By so much those processes that compute give way: beside one that wants a core they have a third of it. With
+less, other people's work on the machine would starve them, and pytest's time limit would end them."""
 LEFT_OUT = pytest.StashKey[int]()
+TOP = Path(__file__).resolve().parents[1]
 
 settings.register_profile("unhurried", deadline=None)
 settings.register_profile("few", deadline=None, max_examples=25)
@@ -62,19 +81,33 @@ settings.load_profile("unhurried")
 
 
 class TogetherScheduling(LoadScopeScheduling):
-    """Gives a process a whole file at a time, and all files of Spark to one; the longest first."""
+    """Gives a process a whole file at a time, and all that stay together to one; the longest first."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
-        return SPARK if file.startswith(OF_SPARK) else file
+        if file in ALONE:
+            return file
+        return next((name for name, files in TOGETHER.items() if file.startswith(files)), file)
 
     def _assign_work_unit(self, node: Any) -> None:
-        self.workqueue.move_to_end(min(self.workqueue, key=_place), last=False)
+        is_to_wait = _is_to_wait(node.gateway.id)
+        first = min(self.workqueue, key=lambda scope: (_starts_processes(scope) is not is_to_wait, _place(scope)))
+        self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)
 
 
 def _place(scope: str) -> int:
     return LONGEST.index(scope) if scope in LONGEST else len(LONGEST)
+
+
+@cache
+def _starts_processes(scope: str) -> bool:
+    return scope in TOGETHER or scope.startswith("tests/system/") or "mark.cluster" in (TOP / scope).read_text()
+
+
+def _is_to_wait(process: str) -> bool:
+    """Whether a process of xdist's, gw0 or gw1 and so on, takes tests that wait before others."""
+    return int(process.removeprefix("gw")) % 2 == 1
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -88,11 +121,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true",
                      help="write the files of what is expected anew, from what is found; look at the difference")
     parser.addoption("--share", type=int, default=1, metavar="N",
-                     help="of what is played in bulk play an Nth: another one with each commit")
+                     help="of what is played in bulk play an Nth, another one with each commit")
 
 
-def pytest_configure() -> None:
-    """Let Ctrl-C be heard, here and in all processes that the tests start."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Ctrl-C be heard, here and in all processes that the tests start; and give way, if tests that compute run
+    beside others here."""
+    if hasattr(config, "workerinput") and not _is_to_wait(config.workerinput["workerid"]):
+        os.nice(NICER)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -139,7 +175,7 @@ def _share_of(config: pytest.Config) -> range:
 def _commits() -> int:
     """How many there are; so that a share is the same one whenever a commit is tested."""
     words = ("git", "rev-list", "--count", "HEAD")
-    return int(subprocess.run(words, cwd=Path(__file__).parent, check=True, capture_output=True).stdout)
+    return int(subprocess.run(words, cwd=TOP, check=True, capture_output=True).stdout)
 
 
 # -- what was left out -------------------------------------------------------------------------------

@@ -196,6 +196,10 @@ class LocalCluster:
         if running is not None:
             process.stop(running, grace_s)
 
+    def stop_nodes(self, grace_s: float = 10.0) -> None:
+        """Have all nodes end cleanly at once; ZooKeeper goes on. ``start`` starts them again."""
+        _stop_all([node.running for node in self._nodes if node.running is not None], grace_s)
+
     def run_by(self, index: int, program: Path | None) -> None:
         """From its next start on a node runs the release of this package that is in a directory; None: this
         one."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from simulation import covering
 from skuld_py.simulation.campaign import Verdict, run
 from skuld_py.simulation.faults import FAULTS
+from skuld_py.simulation.probes import KNOWN
 
 pytestmark = pytest.mark.timeout(1_800)
 """Against what never ends; to draw the seeds anew takes minutes."""
@@ -47,6 +48,13 @@ def test_every_fault_strikes_and_nearly_every_situation_is_met(verdicts: list[Ve
 
     assert len(lost) <= LOST_MAX, f"draw them again with --rewrite; lost: {sorted(lost)}"
     assert [kind for kind in FAULTS if f"fault {kind}" in lost] == []
+
+
+def test_every_situation_that_is_met_has_a_name(verdicts: list[Verdict]) -> None:
+    counted = {what for verdict in verdicts for what in verdict.stats if what.startswith("probe ")}
+
+    assert len(counted) > len(KNOWN) / 2
+    assert counted <= {f"probe {name}" for name in KNOWN}
 
 
 def test_what_a_seed_is_kept_for_is_something_to_meet() -> None:

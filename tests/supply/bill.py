@@ -22,7 +22,6 @@ from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 from skuld_py.embedded.zookeeper import server_jars
@@ -85,6 +84,8 @@ def write(path: Path) -> str:
     bom.components.update(added)
     bom.register_dependency(pyspark, added)
     text = JsonV1Dot6(bom).output_as_string(indent=2)
+    from cyclonedx.validation.json import JsonStrictValidator  # builds grammars for seconds, in all who import
+
     if problem := JsonStrictValidator(SchemaVersion.V1_6).validate_str(text):
         raise Failed(f"the bill is no CycloneDX 1.6: {problem}")
     path.write_text(text + "\n", encoding="utf-8")

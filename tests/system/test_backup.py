@@ -63,16 +63,15 @@ def test_copies_taken_while_nodes_serve_bring_back_one_node_by_filling_and_a_clu
             assert len(client.get_many(during)) == len(during)
         old = documents(cluster)
 
+        cluster.stop_nodes()
         for index in range(3):
-            cluster.stop_node(index)
             put_back(places[index], data[index])
         destroy_cluster(cluster.zookeeper_hosts, cluster.name)
         restore = ("cluster", "restore", cluster.name, "--zookeeper", cluster.zookeeper_hosts, *from_(data))
         assert "--accept-loss" in skuld(*restore, expected=1)
         assert "gone back to old copies" in skuld(*restore, "--accept-loss", "--horizon", "3s")
         restored_ms = wall_ms()
-        for index in range(3):
-            cluster.start_node(index)
+        cluster.start()
         with Client(cluster.addresses, timeout_s=30) as client:
             await_leaders(client)
             assert len(client.get_many(before)) == 20

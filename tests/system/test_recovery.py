@@ -90,8 +90,7 @@ def test_zookeeper_has_lost_the_cluster_and_data_directories_bring_it_back(tmp_p
         before = documents(cluster)
         node = cluster.node_log(0).with_suffix("")
         data = [cluster.node_log(index).with_suffix("") for index in range(3)]
-        for index in range(3):
-            cluster.stop_node(index)
+        cluster.stop_nodes()
         hosts = ("--zookeeper", cluster.zookeeper_hosts)
         assert "nothing has to be restored" in skuld(
             "cluster", "restore", cluster.name, *hosts, "--from", str(node), "--from", str(data[1]), expected=1)
@@ -104,8 +103,7 @@ def test_zookeeper_has_lost_the_cluster_and_data_directories_bring_it_back(tmp_p
         restored = skuld("cluster", "restore", cluster.name, *hosts, *(
             word for directory in data for word in ("--from", str(directory))))
         assert "is restored: 4 partitions, 3 nodes" in restored and "!" not in restored
-        for index in range(3):
-            cluster.start_node(index)
+        cluster.start()
         with Client(cluster.addresses, timeout_s=30) as client:
             await_leaders(client)
             found = client.get_many(ids)

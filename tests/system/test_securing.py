@@ -50,8 +50,7 @@ def test_a_cluster_is_secured_and_keeps_its_tasks_and_claims(cluster: LocalClust
     planted = Roster().authorised(make_row("m" * 40, "mallory", ("admin",)))
     with connection(cluster.zookeeper_hosts, 10.0, is_write=True) as stranger:
         stranger.create(roster_path(path_of(cluster.name)), planted.encode())
-    for index in range(3):
-        cluster.stop_node(index)
+    cluster.stop_nodes()
     secured = skuld(cluster, "cluster", "secure", cluster.name, "--cluster-key", str(key))
     assert secured.returncode == 0 and json.loads(secured.stdout)["has_changed"], secured
     assert json.loads(secured.stdout)["removed"] == ["mallory"]
@@ -64,8 +63,7 @@ def test_a_cluster_is_secured_and_keeps_its_tasks_and_claims(cluster: LocalClust
                  cluster.name, "--cluster-key", str(key))
     assert made.returncode == 0, made
     cluster.secure(key)
-    for index in range(3):
-        cluster.start_node(index)
+    cluster.start()
     with Client(cluster.addresses, timeout_s=2) as keyless, pytest.raises(Refused, match="key_needed"):
         keyless.status()
     with Client(cluster.addresses, timeout_s=30, key=tmp_path / "all.key") as client:
