@@ -39,7 +39,7 @@ _PRODUCING = _OF_ALL | {"enqueue", "enqueue_many", "mint", "cancel", "submit_wor
                         "workflow", "workflows", "await_workflow"}
 _READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedules", "limits", "workers",
                       "partition_history", "workflow", "workflows", "await_workflow", "follow_log"}
-_STEERING = frozenset({"retry", "retry_all", "cancel_all", "purge_all", "release_all",
+_STEERING = frozenset({"retry", "retry_all", "cancel_all", "purge_all", "move_all", "release_all",
                        "pause", "resume", "purge", "put_schedule",
                        "remove_schedule", "set_limits", "remove_limits",
                        "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",

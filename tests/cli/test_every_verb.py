@@ -18,7 +18,7 @@ from skuld_py.client.options import Retry
 VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew", "complete_many": "complete",
            "fail_many": "fail", "set_limits": "limit", "remove_limits": "unlimit",
            "retry_all": "bulk retry", "cancel_all": "bulk cancel",
-           "purge_all": "bulk purge", "release_all": "bulk release", "update": "append",
+           "purge_all": "bulk purge", "move_all": "bulk move", "release_all": "bulk release", "update": "append",
            "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
            "result": "results", "snooze_many": "snooze",
            "force_epoch": "cluster force-epoch",

@@ -120,6 +120,8 @@ ROWS = (
     Row("purge", m.Cancel, lambda world: world.me.purge(QUEUE)),
     Row("cancel_all", m.Cancel, lambda world: world.me.cancel_all(QUEUE)),
     Row("purge_all", m.Cancel, lambda world: world.me.purge_all(QUEUE)),
+    Row("move_all", m.Enqueue, lambda world: world.me.move_all(QUEUE, "elsewhere")),
+    Row("move_all", m.Cancel, lambda world: world.me.move_all(QUEUE, "elsewhere")),
     Row("release_all", m.Evict, lambda world: world.me.release_all(holder=world.me.holder)),
     Row("retry", m.Revive, lambda world: world.me.retry(world.dead)),
     Row("retry_all", m.Revive, lambda world: world.me.retry_all(QUEUE)),

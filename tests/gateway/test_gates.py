@@ -42,7 +42,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "retry": {"ids": [ID]}, "results": {"ids": [ID]}, "set_limits": {"concurrency": 1},
     "put_schedule": {"name": "yearly", "queue": "yearly", "cron": "0 0 1 1 *"},
     "remove_schedule": {"name": "none"}, "promote": {"node": "nobody"}, "reorder": {"node": "nobody"},
-    "release_all": {"holder": "nobody"}, "quarantine": {"node": "nobody"}, "reap": {"node": "nobody"},
+    "move_all": {"to": "elsewhere"}, "release_all": {"holder": "nobody"},
+    "quarantine": {"node": "nobody"}, "reap": {"node": "nobody"},
 }
 
 QUERIES = {"workflow": "?workflow=nobody", "await_workflow": "?workflow=nobody&wait_s=0"}

@@ -36,7 +36,7 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
     of_admins_alone = VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]
 
     assert of_admins_alone == {
-        "retry", "retry_all", "cancel_all", "purge_all", "release_all",
+        "retry", "retry_all", "cancel_all", "purge_all", "move_all", "release_all",
         "pause", "resume", "purge", "put_schedule", "remove_schedule",
         "set_limits", "remove_limits", "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
         "quarantine", "reap", "force_epoch"}

@@ -34,6 +34,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import (
     ON_FAILURE_FAIL,
     ON_FAILURE_IGNORE,
+    ON_FAILURE_INSTEAD,
     ON_FAILURE_WAIT,
     Body,
     Header,
@@ -47,7 +48,8 @@ from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.setting import LIMITS, PAUSED, UNSET, YES
 from skuld_py.partition.leadership.suspicion import mark_suspect
 
-POLICIES = {"wait": ON_FAILURE_WAIT, "fail": ON_FAILURE_FAIL, "ignore": ON_FAILURE_IGNORE}
+POLICIES = {"wait": ON_FAILURE_WAIT, "fail": ON_FAILURE_FAIL, "ignore": ON_FAILURE_IGNORE,
+            "instead": ON_FAILURE_INSTEAD}
 SESSIONS = {session.value: session for session in Session}
 KINDS = {kind.__name__: kind for kind in m.MESSAGES}
 NOTHING, ME, FOLLOWER, GIVEN = "nothing", "me", "follower", "given "
