@@ -91,9 +91,9 @@ class Claimed(TypedDict):
     """What was claimed, best first; empty when nothing waits."""
 
     claims: list[Held]
-    withheld: NotRequired[Annotated[Literal["paused", "limited", "leaderless"], Says(
-        "Why it is empty though tasks may wait: the queue is paused, its limits allow no more just now, or some"
-        " partitions have no leader. Left out when none waits.")]]
+    withheld: NotRequired[Annotated[Literal["paused", "limited", "capped", "leaderless"], Says(
+        "Why it is empty though tasks may wait: the queue is paused, its limits allow no more just now, or no more"
+        " to this holder, or some partitions have no leader. Left out when none waits.")]]
 
 
 class Renewed(TypedDict):
@@ -308,6 +308,8 @@ class LimitsOfQueue(TypedDict):
     window_ms: NotRequired[int]
     burst: NotRequired[int]
     key_concurrency: NotRequired[int]
+    holder_concurrency: NotRequired[int]
+    lease_ms: NotRequired[Annotated[int, Says("The longest lease that may be claimed with.")]]
 
 
 class LimitsOfQueues(TypedDict):

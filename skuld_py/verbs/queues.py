@@ -232,7 +232,16 @@ async def remove_schedule(client: AsyncClient, name: str) -> d.Scheduled:
           Option(
               "key_concurrency", Whole(1, 1_000), None, shown="1", typed=Whole(1),
               help="So many tasks of one ordering key claimed at once.",
-              told="So many tasks of one ordering key claimed at once; 1 if left out."))),
+              told="So many tasks of one ordering key claimed at once; 1 if left out."),
+          Option(
+              "holder_concurrency", Whole(1, 1_000_000), None, typed=Whole(1),
+              help="So many tasks claimed at once by one holder, as its leaders see it.",
+              told="So many tasks claimed at once by one holder, as its leaders see it: a holder that asks several"
+                   " nodes in the same moment may get more."),
+          Option(
+              "longest_lease_s", Seconds(0.001, DAY_S), None, flag="--longest-lease",
+              help="Nobody may claim for longer.",
+              told="Who claims for longer than so many seconds is refused (lease_too_long); renewals are not."))),
       d.Limited, "Limit how much of a queue is claimed at once, or in a time. These replace all limits that it"
       " had.",
       command="limit", says=lambda done, _: (f"{done['queue']} is limited{except_at(done['missing'])}", done))
@@ -245,6 +254,7 @@ async def set_limits(client: AsyncClient, queue: str, **limits: Any) -> d.Limite
     Examples:
       skuld limit reports --concurrency 3
       skuld limit mails --rate 100 --per 1m --burst 10
+      skuld limit reports --holder-concurrency 5 --longest-lease 10m
     """
     return d.Limited(queue=queue, is_limited=True, missing=await client.set_limits(queue, **limits))
 
@@ -277,6 +287,10 @@ def _in_words(limits: Mapping[str, Any]) -> str:
         words.append(f"{limits['rate']} claimed in {said(limits['window_ms'] / 1000)}, and {limits['burst']} more")
     if "key_concurrency" in limits:
         words.append(f"{limits['key_concurrency']} of a key claimed at once")
+    if "holder_concurrency" in limits:
+        words.append(f"{limits['holder_concurrency']} claimed at once by one holder")
+    if "lease_ms" in limits:
+        words.append(f"claimed for {said(limits['lease_ms'] / 1000)} at most")
     return ", ".join(words)
 
 

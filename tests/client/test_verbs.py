@@ -778,6 +778,22 @@ def a_log_is_read_claim_by_claim(client: Any, queue: str) -> None:
     assert refusal.value.code == "no_such_task"
 
 
+@of("set_limits")
+def one_holder_has_no_more_than_its_queue_allows(client: Any, queue: str) -> None:
+    client.enqueue_many(queue, [b"x"] * 5)
+    assert client.set_limits(queue, holder_concurrency=2, longest_lease_s=60) == []
+    assert client.limits(queue) == {queue: QueueLimits(holder_concurrency=2, lease_ms=60_000)}
+    with pytest.raises(Refused, match="61 s is longer than .* allows, 60 s") as refused:
+        client.claim(queue, lease_s=61)
+
+    assert refused.value.code == "lease_too_long"
+    held = claimed(client, queue, 2)
+    more = client.claim(queue, n=3)
+    assert more == [] and more.withheld == "capped"
+    client.complete(held[0])
+    assert len(claimed(client, queue, 1)) == 1 and client.claim(queue, n=3) == []
+
+
 @of("set_limits", "remove_limits", "limits")
 def a_limited_queue_gives_no_more_until_something_ends(client: Any, queue: str) -> None:
     client.enqueue_many(queue, [b"a", b"b", b"c", b"d"])
@@ -1176,6 +1192,10 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("set_limits", ("q",), {"rate": 1, "per_s": 100_000}, "bad_limits"),
     ("set_limits", ("q",), {"burst": 1}, "bad_limits"),
     ("set_limits", ("q",), {"key_concurrency": 1_001}, "bad_limits"),
+    ("set_limits", ("q",), {"holder_concurrency": 0}, "bad_limits"),
+    ("set_limits", ("q",), {"holder_concurrency": 1_000_001}, "bad_limits"),
+    ("set_limits", ("q",), {"longest_lease_s": 0}, "bad_duration"),
+    ("set_limits", ("q",), {"longest_lease_s": 86_401}, "bad_duration"),
     ("remove_limits", ("",), {}, "bad_name"),
     ("retry_all", ("a b",), {}, "bad_name"),
     ("retry_all", (), {"error": ""}, "bad_error"),

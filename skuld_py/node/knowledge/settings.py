@@ -77,6 +77,10 @@ class Settings:
         limits = self._limits.get(queue)
         return limits.key_concurrency or 1 if limits is not None else 1
 
+    def limits_of(self, queue: str) -> QueueLimits:
+        """All limits of a queue."""
+        return self._limits.get(queue, NO_LIMITS)
+
     def is_full(self, kind: str, name: str) -> bool:
         """Whether there is no room for this register."""
         return len(self._rows) >= SETTINGS_MAX and setting_key(kind, name) not in self._rows
@@ -116,17 +120,21 @@ class Settings:
             self._note_schedule(row)
 
     def _note_limits(self, row: m.SettingRow) -> None:
-        was_lent, width = row.name in self.lent, self.key_concurrency(row.name)
+        has_held_back, width = self._holds_back(row.name), self.key_concurrency(row.name)
         limits = decode_limits(row.value) if row.value != UNSET and KINDS[LIMITS](row.value) else NO_LIMITS
         for known, holds in ((self._limits, limits != NO_LIMITS), (self.lent, limits.is_lent)):
             if holds:
                 known[row.name] = limits
             else:
                 known.pop(row.name, None)
-        if was_lent:
+        if has_held_back:
             self._bulletin.resumed[row.name] = None
         if width != self.key_concurrency(row.name):
             self._bulletin.rewidened[row.name] = None
+
+    def _holds_back(self, queue: str) -> bool:
+        """Whether tasks may wait though somebody wants them."""
+        return queue in self.lent or self.limits_of(queue).has_caps
 
     def _note_schedule(self, row: m.SettingRow) -> None:
         self._bulletin.rescheduled[row.name] = None
