@@ -783,7 +783,7 @@ def one_holder_has_no_more_than_its_queue_allows(client: Any, queue: str) -> Non
     client.enqueue_many(queue, [b"x"] * 5)
     assert client.set_limits(queue, holder_concurrency=2, longest_lease_s=60) == []
     assert client.limits(queue) == {queue: QueueLimits(holder_concurrency=2, lease_ms=60_000)}
-    with pytest.raises(Refused, match="61 s is longer than .* allows, 60 s") as refused:
+    with pytest.raises(Refused, match=r"61 s is longer than .* allows, 60 s") as refused:
         client.claim(queue, lease_s=61)
 
     assert refused.value.code == "lease_too_long"

@@ -549,7 +549,7 @@ def test_a_queue_that_caps_its_holders_says_why_a_claim_is_refused(anybody: Aske
 
     assert known == {"queues": [{"queue": queue, "holder_concurrency": 2, "lease_ms": 60_000}]}
     assert refused.status == 422 and (refused.json["code"], refused.json["field"]) == ("lease_too_long", "lease_s")
-    assert "allows, 60 s" in refused.json["detail"]
+    assert "allows, 60 s" in refused.json["message"]
     assert len(first) == 2 and second == {"claims": [], "withheld": "capped"}
 
 

@@ -1,4 +1,4 @@
-"""Caps for each holder: how many it may be granted, counted by what a leader keeps, and by which rules they are set.
+"""Caps for each holder: how many it may be granted, by what a leader keeps, and by which rules they are set.
 Else see ``scripts/limits.txt``."""
 
 from __future__ import annotations

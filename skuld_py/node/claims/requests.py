@@ -45,9 +45,9 @@ class ClaimRequests:
                           " complete them here; upgrade it to the release of the nodes")
         if not allows_lease(self._view, message.queue, message.lease_ms):
             most_ms = self._view.settings.limits_of(message.queue).lease_ms
-            raise Refused("lease_too_long", f"lease: {message.lease_ms / 1000:g} s is longer than {message.queue}"
-                          f" allows, {most_ms / 1000:g} s; claim for a shorter time and renew, or raise the cap"
-                          " ('skuld limit')", field="lease_s", longest_ms=most_ms)
+            raise Refused("lease_too_long", f"lease_s: {message.lease_ms / 1000:g} s is longer than"
+                          f" {message.queue} allows, {most_ms / 1000:g} s; claim for a shorter time and renew, or"
+                          " raise the cap ('skuld limit')", longest_ms=most_ms)
         return ClaimOperation(self._operations, self._gates, self._parked, origin, now_ms, message)
 
     def _renew(self, now_ms: int, origin: Origin, message: m.Renew) -> Operation:
