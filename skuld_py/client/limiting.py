@@ -1,4 +1,5 @@
-"""The verbs that limit a queue: how much of it is held at once, by all and by each, how much is claimed in a time.
+"""The verbs that limit a queue: how much of it is held at once, by all and by each, how much is claimed in a time;
+and those about quotas: how many tasks may be open in all queues that begin alike.
 
 Limits are set all together, so that what holds for a queue can be read in one place and set from one. What makes
 no sense is refused before anything is asked.
@@ -13,8 +14,16 @@ from skuld_py.client.asking import Work, verb
 from skuld_py.client.setting import Setting
 from skuld_py.errors import Refused
 from skuld_py.model import names
-from skuld_py.model.limiting import RATE_MAX, WINDOW_MS_MAX, QueueLimits, decode_limits
-from skuld_py.model.setting import LIMITS, UNSET
+from skuld_py.model.limiting import (
+    QUOTA_MAX,
+    RATE_MAX,
+    WINDOW_MS_MAX,
+    QueueLimits,
+    decode_limits,
+    decode_quota,
+    encode_quota,
+)
+from skuld_py.model.setting import LIMITS, QUOTA, UNSET
 
 
 class Limiting(Setting):
@@ -52,6 +61,37 @@ class Limiting(Setting):
             names.check_name("queue", queue)
         values = yield from self._values(LIMITS, queue or "")
         return {name: decode_limits(value) for name, value in values.items()}
+
+
+    @verb
+    def set_quota(self, prefix: str, open: int) -> Work[list[str]]:
+        """Let about ``open`` tasks at most be open, that is, not have ended, of all queues whose names begin with
+        ``prefix``. What clients enqueue beyond is refused as ``quota_full``; what is there stays, and what
+        schedules and workflows enqueue is let in.
+
+        Each node counts by the copies that it keeps, about once a second, and adds what it lets in: so it may be
+        exceeded by what other nodes let in meanwhile. Needs rules 4 of the cluster (``old_rules``). Gives the
+        names of registered nodes that have not confirmed it."""
+        names.check_name("prefix", prefix)
+        if prefix.startswith(names.QUEUES_OF_WORKFLOWS):
+            raise Refused("bad_name", f"prefix: {prefix!r} is of queues of workflows, which have no quota",
+                          field="prefix")
+        if type(open) is not int or not 1 <= open <= QUOTA_MAX:
+            raise _bad(f"open: {str(open)[:40]} is not in 1..{QUOTA_MAX}; pause what nothing may be claimed of",
+                       "open")
+        return (yield from self._set(QUOTA, prefix, encode_quota(open)))
+
+    @verb
+    def remove_quota(self, prefix: str) -> Work[list[str]]:
+        """Let any number of tasks be open of the queues that begin so; gives the nodes that have not confirmed
+        it."""
+        names.check_name("prefix", prefix)
+        return (yield from self._set(QUOTA, prefix, UNSET))
+
+    @verb
+    def quotas(self) -> Work[dict[str, int]]:
+        """How many tasks may be open, by how the names of queues begin, in the order of these."""
+        return {prefix: decode_quota(value) for prefix, value in (yield from self._values(QUOTA)).items()}
 
 
 def limits_of(concurrency: int | None, rate: int | None, per_s: float, burst: int | None,

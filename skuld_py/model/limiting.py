@@ -27,6 +27,8 @@ RATE_MAX = 1_000_000
 WINDOW_MS_MAX = 24 * 3600 * 1000
 KEY_CONCURRENCY_MAX = 1_000
 CAPS_RULES = 4
+QUOTA_MAX = 1_000_000_000
+"""Open tasks that a quota may allow."""
 
 
 @attrs.frozen
@@ -89,6 +91,27 @@ def decode_limits(value: bytes) -> QueueLimits:
     if problem:
         raise ValueError(problem)
     return limits
+
+
+def encode_quota(most: int) -> bytes:
+    """The value of the register of a quota."""
+    return str(most).encode()
+
+
+def decode_quota(value: bytes) -> int:
+    """How many tasks may be open; raises ``ValueError`` when the value holds no quota."""
+    most = int(value) if value.isdigit() and len(value) <= len(str(QUOTA_MAX)) else 0
+    if not 1 <= most <= QUOTA_MAX or encode_quota(most) != value:
+        raise ValueError(f"no quota of 1..{QUOTA_MAX}")
+    return most
+
+
+def is_quota(value: bytes) -> bool:
+    """Whether a register may have this value."""
+    try:
+        return bool(decode_quota(value))
+    except ValueError:
+        return False
 
 
 def are_limits(value: bytes) -> bool:

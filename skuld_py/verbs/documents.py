@@ -318,6 +318,28 @@ class LimitsOfQueues(TypedDict):
     queues: list[LimitsOfQueue]
 
 
+class QuotaSet(TypedDict):
+    """The quota is stored by a majority of the nodes, or that there is none."""
+
+    prefix: Annotated[str, Says("How the names of the queues begin.")]
+    open: Annotated[int | None, Says(
+        "So many of their tasks may be open, that is, not have ended; null: any number.")]
+    missing: Annotated[list[str], Says("The nodes that have not confirmed it.")]
+
+
+class Quota(TypedDict):
+    """How many tasks may be open of the queues that begin so."""
+
+    prefix: str
+    open: int
+
+
+class Quotas(TypedDict):
+    """The quotas, by how the names of queues begin."""
+
+    quotas: list[Quota]
+
+
 class Scheduled(TypedDict):
     """It is stored by a majority of the nodes."""
 

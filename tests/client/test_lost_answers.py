@@ -129,6 +129,8 @@ ROWS = (
     Row("resume", m.PutSetting, lambda world: world.me.resume("paused")),
     Row("set_limits", m.PutSetting, lambda world: world.me.set_limits(QUEUE, concurrency=7)),
     Row("remove_limits", m.PutSetting, lambda world: world.me.remove_limits(QUEUE)),
+    Row("set_quota", m.PutSetting, lambda world: world.me.set_quota("other.", 7)),
+    Row("remove_quota", m.PutSetting, lambda world: world.me.remove_quota("other.")),
     Row("put_schedule", m.PutSetting, lambda world: world.me.put_schedule("beat", "other", every_s=3600)),
     Row("remove_schedule", m.PutSetting, lambda world: world.me.remove_schedule("old")),
     Row("freeze", m.Steer, lambda world: world.me.freeze(0)),
@@ -222,7 +224,7 @@ def world_of(lost: type[m.Message], between: Act) -> tuple[World, list[object]]:
 def facts_of(client: MemoryClient) -> object:
     """All that readers are shown."""
     return ([attrs.evolve(task, state="") for task in client.list()], client.paused(), client.limits(),
-            client.schedules())
+            client.quotas(), client.schedules())
 
 
 @pytest.mark.parametrize("between", BETWEEN, ids=lambda act: act.__name__)

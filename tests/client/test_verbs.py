@@ -778,6 +778,22 @@ def a_log_is_read_claim_by_claim(client: Any, queue: str) -> None:
     assert refusal.value.code == "no_such_task"
 
 
+@of("set_quota", "remove_quota", "quotas")
+def queues_that_begin_alike_hold_so_many_open_tasks_and_no_more(client: Any, queue: str) -> None:
+    client.enqueue_many(f"{queue}.a", [b"x"] * 2)
+    assert client.set_quota(f"{queue}.", 4) == []
+    assert client.quotas()[f"{queue}."] == 4
+    ids = client.enqueue_many(f"{queue}.b", [b"x"] * 2)
+    with pytest.raises(Refused, match="about 4 tasks are open, and 4 may be") as refused:
+        client.enqueue(f"{queue}.a", b"x")
+
+    assert refused.value.code == "quota_full"
+    client.enqueue(queue, b"x")
+    assert client.cancel(*ids) == 2
+    assert client.remove_quota(f"{queue}.") == [] and f"{queue}." not in client.quotas()
+    client.enqueue_many(f"{queue}.a", [b"x"] * 5)
+
+
 @of("set_limits")
 def one_holder_has_no_more_than_its_queue_allows(client: Any, queue: str) -> None:
     client.enqueue_many(queue, [b"x"] * 5)
@@ -1193,6 +1209,12 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("set_limits", ("q",), {"burst": 1}, "bad_limits"),
     ("set_limits", ("q",), {"key_concurrency": 1_001}, "bad_limits"),
     ("set_limits", ("q",), {"holder_concurrency": 0}, "bad_limits"),
+    ("set_quota", ("a b", 1), {}, "bad_name"),
+    ("set_quota", ("wf.nightly.", 1), {}, "bad_name"),
+    ("set_quota", ("a.", 0), {}, "bad_limits"),
+    ("set_quota", ("a.", True), {}, "bad_limits"),
+    ("set_quota", ("a.", 1_000_000_001), {}, "bad_limits"),
+    ("remove_quota", ("a b",), {}, "bad_name"),
     ("set_limits", ("q",), {"holder_concurrency": 1_000_001}, "bad_limits"),
     ("set_limits", ("q",), {"longest_lease_s": 0}, "bad_duration"),
     ("set_limits", ("q",), {"longest_lease_s": 86_401}, "bad_duration"),

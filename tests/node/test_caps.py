@@ -12,7 +12,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.events import RulesChanged
 from skuld_py.model.ids import ID_BYTES
 from skuld_py.model.limiting import QueueLimits
-from skuld_py.model.setting import LIMITS
+from skuld_py.model.setting import LIMITS, QUOTA
 from skuld_py.node.claims import caps
 
 
@@ -72,17 +72,18 @@ def test_caps_are_set_by_the_rules_that_all_nodes_know_and_other_limits_by_any(m
     node = machines.names[0]
     for event in (RulesChanged(3), RulesChanged(4)):
         machines.give(node, event)
-        for number, limits in enumerate((QueueLimits(3), QueueLimits(3, holder_concurrency=1), QueueLimits(
-                lease_ms=5))):
-            put = m.PutSetting(1, LIMITS, f"q{number}", machines.now_ms, "w", limits.encode())
+        for number, (kind, value) in enumerate((
+                (LIMITS, QueueLimits(3).encode()), (LIMITS, QueueLimits(3, holder_concurrency=1).encode()),
+                (LIMITS, QueueLimits(lease_ms=5).encode()), (QUOTA, b"5"), (QUOTA, b""))):
+            put = m.PutSetting(1, kind, f"q{number}", machines.now_ms, "w", value)
             machines.ask(node, put, b"%d %d" % (event.rules, number))
         machines.pass_time(500)
 
     def said(rules: int) -> list[str]:
-        answers = [machines.answers_to(b"%d %d" % (rules, number))[0] for number in range(3)]
+        answers = [machines.answers_to(b"%d %d" % (rules, number))[0] for number in range(5)]
         return [answer.code if isinstance(answer, m.Failed) else type(answer).__name__ for answer in answers]
-    assert said(3) == ["SettingPut", "old_rules", "old_rules"]
-    assert said(4) == ["SettingPut"] * 3
+    assert said(3) == ["SettingPut", *["old_rules"] * 3, "SettingPut"]
+    assert said(4) == ["SettingPut"] * 5
 
 
 def test_a_leader_grants_no_lease_that_its_coordinator_does_not_know_to_be_too_long(machines: Machines) -> None:

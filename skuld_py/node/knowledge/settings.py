@@ -24,13 +24,14 @@ from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.bounds import U63_MAX
-from skuld_py.model.limiting import NO_LIMITS, QueueLimits, decode_limits
+from skuld_py.model.limiting import NO_LIMITS, QueueLimits, decode_limits, decode_quota
 from skuld_py.model.messages.settings import SETTINGS_MAX
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import (
     KINDS,
     LIMITS,
     PAUSED,
+    QUOTA,
     SETTING_PREFIX,
     SETTINGS_END,
     UNSET,
@@ -59,6 +60,8 @@ class Settings:
         self._limits: dict[str, QueueLimits] = {}
         self.lent: dict[str, QueueLimits] = {}
         """The limits of the queues whose claims need a loan."""
+        self.quotas: dict[str, int] = {}
+        """How many tasks may be open of the queues that begin so."""
         self.schedules: dict[str, Schedule] = {}
         """By name; a definition that this program cannot read is left out."""
         self.digest = 0
@@ -116,6 +119,8 @@ class Settings:
             self._bulletin.resumed[row.name] = None
         elif row.kind == LIMITS:
             self._note_limits(row)
+        elif row.kind == QUOTA:
+            self._note_quota(row)
         elif row.kind == SCHEDULE:
             self._note_schedule(row)
 
@@ -135,6 +140,11 @@ class Settings:
     def _holds_back(self, queue: str) -> bool:
         """Whether tasks may wait though somebody wants them."""
         return queue in self.lent or self.limits_of(queue).has_caps
+
+    def _note_quota(self, row: m.SettingRow) -> None:
+        self.quotas.pop(row.name, None)
+        with suppress(ValueError):
+            self.quotas[row.name] = decode_quota(row.value)
 
     def _note_schedule(self, row: m.SettingRow) -> None:
         self._bulletin.rescheduled[row.name] = None
