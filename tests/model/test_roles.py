@@ -48,7 +48,7 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
 
 
 def test_what_reaches_any_queue_is_for_callers_of_all_queues() -> None:
-    assert OF_ARCHIVERS | {"cancel", "workers", "follow_log", "partition_history"} | (
+    assert OF_ARCHIVERS | {"cancel", "workers", "follow_log", "partition_history", "quotas"} | (
         VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]) == UNLIMITED
 
 
