@@ -22,7 +22,7 @@ from skuld_py.testing import MemoryClient
 from skuld_py.testing.single_node import KEY
 
 QUEUE = "q"
-READING = {"archive_root", "archived", "collectable", "count", "depths", "ends", "enter_archive", "get",
+READING = {"quotas", "archive_root", "archived", "collectable", "count", "depths", "ends", "enter_archive", "get",
            "get_many", "greeting", "limits", "list", "log", "new_ids", "offered", "paused", "report", "result",
            "results", "results_of", "schedules", "status", "take_seats", "workers", "workflow", "workflows",
            "await_workflow", "follow_log", "partition_history"}

@@ -64,8 +64,9 @@ def test_who_holds_is_looked_for_in_pages(machines: Machines, monkeypatch: pytes
     limit(machines, QueueLimits(holder_concurrency=12))
 
     view = machines.nodes[machines.names[0]].view
-    assert [caps.room_of(view, "q", holder, 9) for holder in ("a", "b", "c")] == [2, 7, 9]
-    assert caps.room_of(view, "other", "a", 9) == 9
+    limits = view.settings.capped["q"]
+    assert [caps.room_of(view, limits, "q", holder, 9) for holder in ("a", "b", "c")] == [2, 7, 9]
+    assert caps.room_of(view, limits, "other", "a", 9) == 9
 
 
 def test_caps_are_set_by_the_rules_that_all_nodes_know_and_other_limits_by_any(machines: Machines) -> None:

@@ -75,11 +75,12 @@ def test_a_workflow_is_let_go_on_and_is_not_counted(machines: Machines) -> None:
     assert enqueue(machines, 2, "walk") == "acked" and enqueue(machines, 1, "walk") == "quota_full"
 
 
-def test_a_quota_that_is_removed_is_forgotten_with_its_count(machines: Machines) -> None:
+def test_a_quota_that_is_removed_binds_no_more_and_one_that_is_set_again_counts_anew(machines: Machines) -> None:
     quota(machines, "a.", b"1")
     assert enqueue(machines, 2) == "quota_full"
     quota(machines, "a.", UNSET, 2)
     assert enqueue(machines, 5) == "acked"
+    machines.pass_time(1_100)
     quota(machines, "a.", b"5", 3)
     assert enqueue(machines, 1) == "quota_full"
 

@@ -174,9 +174,9 @@ def test_limits_hold_from_their_row_until_another_one_stands() -> None:
     assert news_of(registers) == ([], ["q"])
 
     registers.join([limited(QueueLimits(holder_concurrency=2).encode(), 4)])
-    assert registers.limits_of("q").holder_concurrency == 2 and registers.lent == {}
+    assert registers.capped["q"].holder_concurrency == 2 and registers.lent == {}
     registers.join([limited(UNSET, 5)])
-    assert not registers.limits_of("q").has_caps and news_of(registers) == (["q"], [])
+    assert registers.capped == {} and news_of(registers) == (["q"], [])
 
 
 @pytest.mark.parametrize("value", [b"5", b"{}", b"{", b"[" * 2_000, b'{"concurrency":0}', b'{"concurrency":true}',

@@ -13,6 +13,7 @@ wait for a loan, for a rule that protects workers from one another, and not what
 from __future__ import annotations
 
 from skuld_py.model.history import decode_history
+from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.state import State
 from skuld_py.node.knowledge.view import View
 from skuld_py.partition.data.tables import queue_of
@@ -24,21 +25,20 @@ CAPPED = "capped"
 """Why a claim gets nothing, as its answer says it."""
 
 
-def allows_lease(view: View, queue: str, lease_ms: int) -> bool:
-    """Whether a lease is no longer than the queue allows."""
-    limits = view.settings.limits_of(queue)
+def allows_lease(limits: QueueLimits, lease_ms: int) -> bool:
+    """Whether a lease is no longer than a queue allows."""
     return not limits.lease_ms or lease_ms <= limits.lease_ms
 
 
-def most_of(view: View, queue: str, wanted: int) -> int:
+def most_of(limits: QueueLimits, wanted: int) -> int:
     """How many of as many claims as wanted one request may get, from however many leaders."""
-    return min(wanted, view.settings.limits_of(queue).holder_concurrency or wanted)
+    return min(wanted, limits.holder_concurrency or wanted)
 
 
-def room_of(view: View, queue: str, holder: str, wanted: int) -> int:
+def room_of(view: View, limits: QueueLimits, queue: str, holder: str, wanted: int) -> int:
     """How many of as many claims as wanted the holder may be granted now. Who holds is only looked at where all
     claims of the queue together, with these, are more than the cap."""
-    cap = view.settings.limits_of(queue).holder_concurrency
+    cap = limits.holder_concurrency
     if not cap:
         return wanted
     name = queue.encode()

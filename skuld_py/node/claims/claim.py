@@ -170,7 +170,8 @@ class ClaimOperation(Operation):
         self._untried: list[str] = []
         self._tried: dict[str, None] = {}
         self._granted = m.Claimed(origin.request, 0, ())
-        self.left = most_of(self.view, wish.queue, wish.count)
+        caps = self.view.settings.capped.get(wish.queue)
+        self.left = wish.count if caps is None else most_of(caps, wish.count)
         """How many it wants besides what it was granted."""
         self.fills_until_ms = NEVER_MS
         """Until when other nodes are asked for more, once it was granted something."""

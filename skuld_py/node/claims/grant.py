@@ -22,7 +22,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import RELEASED
 from skuld_py.model.setting import home_of
-from skuld_py.node.claims.caps import CAPPED, allows_lease, room_of
+from skuld_py.node.claims import caps
 from skuld_py.node.claims.horizons import Horizons
 from skuld_py.node.claims.pick import pick
 from skuld_py.node.limits.borrower import Loans
@@ -134,12 +134,15 @@ class GrantOperation(CohortOperation):
 
     def _room(self) -> int:
         """How many claims its holder may be granted now, of as many as it wants."""
-        if not allows_lease(self.view, self.queue, self._lease_ms):
+        limits = self.view.settings.capped.get(self.queue)
+        if limits is None:
+            return self.count
+        if not caps.allows_lease(limits, self._lease_ms):
             room = 0  # its coordinator has not heard of the cap yet
         else:
-            room = room_of(self.view, self.queue, self._holder, self.count)
+            room = caps.room_of(self.view, limits, self.queue, self._holder, self.count)
         if not room and self.count:
-            self._withheld = CAPPED
+            self._withheld = caps.CAPPED
         return room
 
     def _within_bytes(self, vnodes: Mapping[int, Vnode],

@@ -109,7 +109,7 @@ class ParkedClaims(Duty):
         steward, loans = self._steward, self._loans
         bulletin = self._view.bulletin
         has_risen = bool(steward.risen) and steward.note_leaderships(now_ms)
-        capped = self._take_capped() if bulletin.freed else []
+        capped = self._take_capped() if bulletin.freed and self._view.settings.capped else []
         filled, freed = steward.take_moved(now_ms) if bulletin.filled or bulletin.freed else ({}, [])
         for queue in freed:
             loans.note_freed(queue)
@@ -139,9 +139,8 @@ class ParkedClaims(Duty):
 
     def _take_capped(self) -> list[str]:
         """The queues of which claims have ended anywhere, so that their holders may have others."""
-        settings = self._view.settings
         names = dict.fromkeys(queue.decode() for _, queue in self._view.bulletin.freed)
-        return [queue for queue in names if settings.limits_of(queue).holder_concurrency]
+        return [queue for queue in names if queue in self._view.settings.capped]
 
     def _take_resumed(self) -> list[str]:
         """The queues that were resumed, or whose limits have changed."""

@@ -60,6 +60,8 @@ class Settings:
         self._limits: dict[str, QueueLimits] = {}
         self.lent: dict[str, QueueLimits] = {}
         """The limits of the queues whose claims need a loan."""
+        self.capped: dict[str, QueueLimits] = {}
+        """The limits of the queues that cap what single holders have."""
         self.quotas: dict[str, int] = {}
         """How many tasks may be open of the queues that begin so."""
         self.schedules: dict[str, Schedule] = {}
@@ -79,10 +81,6 @@ class Settings:
         """How many claims of one ordering key may be held at once."""
         limits = self._limits.get(queue)
         return limits.key_concurrency or 1 if limits is not None else 1
-
-    def limits_of(self, queue: str) -> QueueLimits:
-        """All limits of a queue."""
-        return self._limits.get(queue, NO_LIMITS)
 
     def is_full(self, kind: str, name: str) -> bool:
         """Whether there is no room for this register."""
@@ -125,9 +123,11 @@ class Settings:
             self._note_schedule(row)
 
     def _note_limits(self, row: m.SettingRow) -> None:
-        has_held_back, width = self._holds_back(row.name), self.key_concurrency(row.name)
+        has_held_back = row.name in self.lent or row.name in self.capped
+        width = self.key_concurrency(row.name)
         limits = decode_limits(row.value) if row.value != UNSET and KINDS[LIMITS](row.value) else NO_LIMITS
-        for known, holds in ((self._limits, limits != NO_LIMITS), (self.lent, limits.is_lent)):
+        for known, holds in ((self._limits, limits != NO_LIMITS), (self.lent, limits.is_lent),
+                             (self.capped, limits.has_caps)):
             if holds:
                 known[row.name] = limits
             else:
@@ -136,10 +136,6 @@ class Settings:
             self._bulletin.resumed[row.name] = None
         if width != self.key_concurrency(row.name):
             self._bulletin.rewidened[row.name] = None
-
-    def _holds_back(self, queue: str) -> bool:
-        """Whether tasks may wait though somebody wants them."""
-        return queue in self.lent or self.limits_of(queue).has_caps
 
     def _note_quota(self, row: m.SettingRow) -> None:
         self.quotas.pop(row.name, None)

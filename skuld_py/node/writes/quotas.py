@@ -51,9 +51,7 @@ class Quotas:
     def check(self, now_ms: int, batches: Sequence[m.TaskBatch]) -> None:
         """Let these tasks in, all of them; or ``Refused``, naming the quota, if they would be too many."""
         quotas = self._view.settings.quotas
-        if not quotas:
-            self._counts.clear()
-            return
+        self._counts = {prefix: count for prefix, count in self._counts.items() if prefix in quotas}
         sizes: dict[str, int] = {}
         for batch in batches:
             queue = Header.decode(batch.header).queue

@@ -54,7 +54,8 @@ class WriteRequests:
         if self._view.timing.refuse_unled:
             self._unled.check(now_ms, groups)
         w = self._admission.owners(message.w)  # here it is refused: behind peers' answers it would end the node
-        self._quotas.check(now_ms, message.batches)  # last, since what is let in counts
+        if self._view.settings.quotas:
+            self._quotas.check(now_ms, message.batches)  # last, since what is let in counts
         named = named_in(message.batches) if is_odd else {}
         if not named:
             return self._write(now_ms, origin, w, message.batches, groups=groups)
