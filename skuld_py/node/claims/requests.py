@@ -46,8 +46,8 @@ class ClaimRequests:
         caps = self._view.settings.capped.get(message.queue)
         if caps is not None and not allows_lease(caps, message.lease_ms):
             raise Refused("lease_too_long", f"lease_s: {message.lease_ms / 1000:g} s is longer than"
-                          f" {message.queue} allows, {caps.lease_ms / 1000:g} s; claim for a shorter time and renew,"
-                          " or raise the cap ('skuld limit')", longest_ms=caps.lease_ms)
+                          f" {message.queue} allows, {caps.lease_ms / 1000:g} s; claim for a shorter time and"
+                          " renew, or raise the cap ('skuld limit')", longest_ms=caps.lease_ms)
         return ClaimOperation(self._operations, self._gates, self._parked, origin, now_ms, message)
 
     def _renew(self, now_ms: int, origin: Origin, message: m.Renew) -> Operation:
