@@ -60,7 +60,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "message.request, RELEASED, 0,", "message.request, 2, 60_000,", "C9",
            script("an operator takes a claim from its holder and the task waits again at once"), seeds=0),
     mutant("dead-outlive-a-purge", "what is dead is not purged", "Selecting.purge_all",
-           "_TO_COME | _DEAD", "_TO_COME", "C1", PURGED, seeds=0),
+           "TO_COME | _DEAD", "TO_COME", "C1", PURGED, seeds=0),
     mutant("old-ones-keep-a-page", "what is too old keeps the others of its page from being purged",
            "Selecting._cancelled", "error.code not in _GONE_CODES", "error.code not in _GONE_CODES[1:]", "C1",
            LEFT_OUT, seeds=0),

@@ -75,10 +75,9 @@ class ParkedClaims(Duty):
     def take_place(self, claim: ClaimOperation) -> bool:
         """Whether it may wait here, from now on until it ends."""
         limits = self._view.limits
-        queue = claim.wish.queue
-        self._restless[queue] = None
-        if claim.is_capped and any(not other.is_capped for other in self._parked(queue)):
-            self._leftovers[queue] = None
+        self._restless[claim.wish.queue] = None
+        if claim.is_capped and any(not other.is_capped for other in self._parked(claim.wish.queue)):
+            self._leftovers[claim.wish.queue] = None
         return self._places.take(claim, limits.parked_claims, limits.parked_claims_each)
 
     def _remove(self, claim: ClaimOperation) -> None:
