@@ -207,7 +207,7 @@ def test_a_cluster_goes_up_and_down_and_up_again_under_load(
             for _ in range(30):
                 client.claim("nothing-here", wait_s=0.1)
         after = greeted(cluster, following)
-    assert before == [{"protocol": PROTOCOL_VERSION, "nods": 0}] * 3, "the newer message and field travel to nobody"
+    assert before == [{"protocol": PROTOCOL_VERSION, "nods": 0}] * 3, "what is newer travels to nobody"
     assert all(told["protocol"] == NEXT and told["nods"] for told in after), "all know them, so they travel"
     assert [str(error) for error in load.errors] == [], "each call is answered, and nothing is in doubt"
     _is_refused_now(cluster)
