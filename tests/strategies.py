@@ -117,7 +117,7 @@ def _task_batch(integer: Integer, count: int) -> m.TaskBatch:
     headers = ((_name(integer, True), _chars(integer, TEXT_CHARS, integer(0, CHARS))),) if integer(0, 1) else ()
     prelude = _prelude(integer)
     header = Header(_name(integer, False), integer(PRIORITY_MIN, PRIORITY_MAX), retry, headers, prelude.flags,
-                    policy=integer(1, 3) if prelude.deps else 0,
+                    policy=integer(1, 4) if prelude.deps else 0,
                     dep_wait_ms=integer(0, TIME_MS_MAX) if prelude.deps else 0,
                     window_ms=integer(1, WINDOW_MS_MAX) if prelude.unique else 0)
     rests = [prelude.encode() + _bytes(integer, integer(0, CHARS)) for _ in range(count)]

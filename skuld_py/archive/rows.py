@@ -30,7 +30,15 @@ from skuld_py.calls.payloads import decode_call, function_of
 from skuld_py.calls.results import decode_outputs, decode_result, joined, parted
 from skuld_py.client.archiving import Record
 from skuld_py.errors import Refused
-from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, ON_FAILURE_WAIT, Body, Retry, header_of
+from skuld_py.model.body import (
+    ON_FAILURE_FAIL,
+    ON_FAILURE_IGNORE,
+    ON_FAILURE_INSTEAD,
+    ON_FAILURE_WAIT,
+    Body,
+    Retry,
+    header_of,
+)
 from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.history import EMPTY_HISTORY, EXHAUSTED, History
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text, to_texts
@@ -83,7 +91,8 @@ PARTITIONED_BY = ("queue", "day")
 
 SCHEMA_VERSION = 2
 """Of a row. Those of releases before 0.2 have none, and none of the columns from ``enqueued`` on."""
-ON_FAILURE = {ON_FAILURE_WAIT: "wait", ON_FAILURE_FAIL: "fail", ON_FAILURE_IGNORE: "ignore"}
+ON_FAILURE = {ON_FAILURE_WAIT: "wait", ON_FAILURE_FAIL: "fail", ON_FAILURE_IGNORE: "ignore",
+              ON_FAILURE_INSTEAD: "instead"}
 _CALLS = (b"\x94", b"\x95")
 _HISTORY = struct.Struct(">QQQQQQBB")
 _ONE_CLAIM = _HISTORY.size

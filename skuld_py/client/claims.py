@@ -101,7 +101,7 @@ class Claim:
 
 class Claims(list[Claim]):
     """What a claim was granted, best first. ``withheld``: why it is empty though tasks may wait, ``paused``,
-    ``limited`` or ``leaderless``; empty when none waits, or nodes of an older release were asked."""
+    ``limited``, ``capped`` or ``leaderless``; empty when none waits, or nodes of an older release were asked."""
 
     withheld: str = ""
 

@@ -72,10 +72,11 @@ class Holding:
         for one. As many large payloads as one answer holds.
 
         Empty when nothing waits; refused as ``no_leader`` where no partition has a leader that could say so. Its
-        ``withheld`` says why it is empty though tasks may wait: ``paused``, ``limited``, or ``leaderless`` when
-        some partitions have no leader. Order is exact within a partition, approximate across. ``fence``: of the
-        seat that it is for, in the queue of a workflow's step (``take_seats``); refused as ``stale_allocation``
-        when seats have changed since.
+        ``withheld`` says why it is empty though tasks may wait: ``paused``, ``limited``, ``capped`` when this
+        holder has as many claims as the queue allows one, or ``leaderless`` when some partitions have no leader.
+        Refused as ``lease_too_long`` where the queue allows only shorter ones. Order is exact within a partition,
+        approximate across. ``fence``: of the seat that it is for, in the queue of a workflow's step
+        (``take_seats``); refused as ``stale_allocation`` when seats have changed since.
         """
         return (yield from self._claim(queue, n, lease_s, wait_s, fence))
 

@@ -33,8 +33,8 @@ PAGE = 500
 """Tasks found, and done, at a time."""
 PATTERN_CHARS_MAX = 500
 _DEAD = 1 << State.DEAD
-_CLAIMED = 1 << State.CLAIMED
-_TO_COME = 1 << State.WAITING | 1 << State.SCHEDULED | 1 << State.BLOCKED
+CLAIMED = 1 << State.CLAIMED
+TO_COME = 1 << State.WAITING | 1 << State.SCHEDULED | 1 << State.BLOCKED
 _TOKEN_BYTES = 8
 _GONE_CODES = ("too_old", "no_such_task")
 
@@ -83,7 +83,7 @@ class Selecting(Concluding, Reading):
         too. After an error some are cancelled: purge again. A queue that does not exist is empty.
         """
         names.check_name("queue", queue)
-        choice = self._choice(queue, _TO_COME, None, None, None, None)
+        choice = self._choice(queue, TO_COME, None, None, None, None)
         return (yield from self._each_page(choice, self._each(self._cancelled), progress))
 
     @verb
@@ -107,7 +107,7 @@ class Selecting(Concluding, Reading):
                    progress: Callable[[int], None] | None = None) -> Work[int]:
         """Cancel all tasks of a queue, or of all, that wait, are scheduled or blocked; gives how many. Which of
         them is chosen as in ``retry_all``. It cannot be taken back."""
-        choice = self._choice(queue, _TO_COME, since, until, function, None)
+        choice = self._choice(queue, TO_COME, since, until, function, None)
         return (yield from self._each_page(choice, None if dry_run else self._each(self._cancelled), progress))
 
     @verb
@@ -120,7 +120,7 @@ class Selecting(Concluding, Reading):
 
         Dead ones from before the time for which ended tasks are kept are left out and not counted, though
         ``dry_run`` counts them: nothing changes them any more, and they are collected by themselves."""
-        choice = self._choice(queue, _TO_COME | _DEAD, since, until, function, error)
+        choice = self._choice(queue, TO_COME | _DEAD, since, until, function, error)
         return (yield from self._each_page(choice, None if dry_run else self._each(self._cancelled), progress))
 
     @verb
@@ -133,7 +133,7 @@ class Selecting(Concluding, Reading):
         For holders that are gone, or hang. One that lives learns it by renewing, and if it completes a task all
         the same, that is completed: so tasks may run twice at once."""
         names.check_name("holder", holder, names.WIDE_NAME)
-        choice = attrs.evolve(self._choice(queue, _CLAIMED, since, until, function, None), holder=holder)
+        choice = attrs.evolve(self._choice(queue, CLAIMED, since, until, function, None), holder=holder)
         return (yield from self._each_page(choice, None if dry_run else self._evicted, progress))
 
     def _choice(self, queue: str | None, states: int, since: Time | None, until: Time | None,

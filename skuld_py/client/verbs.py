@@ -3,7 +3,7 @@ awaited, a node in memory.
 
 A new verb is a method in ``enqueueing``, ``holding``, ``concluding``, ``reading``, ``waiting``, ``pausing``,
 ``limiting``, ``scheduling``, ``groups``, ``archiving``, ``attending``, ``flows``, ``operating`` or
-``selecting``, or in another class named here.
+``selecting``, ``moving``, or in another class named here.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from skuld_py.client.groups import Grouping
 from skuld_py.client.holding import Holding
 from skuld_py.client.limiting import Limiting
 from skuld_py.client.minting import Minter, wall_ms
+from skuld_py.client.moving import Moving
 from skuld_py.client.operating import Operating
 from skuld_py.client.pausing import Pausing
 from skuld_py.client.scheduling import Scheduling
-from skuld_py.client.selecting import Selecting
 from skuld_py.client.steady import steady_s
 from skuld_py.client.waiting import Waiting
 from skuld_py.model import names
@@ -33,7 +33,7 @@ NODES = "127.0.0.1:13000"
 NODES_VARIABLE = "SKULD_NODES"
 
 
-class Verbs(Enqueueing, Holding, Selecting, Waiting, Pausing, Limiting, Scheduling, Grouping,
+class Verbs(Enqueueing, Holding, Moving, Waiting, Pausing, Limiting, Scheduling, Grouping,
             Archiving, Attending, Flowing, Operating):
     """What a client can do. ``holder`` is its name in the claims it makes."""
 

@@ -15,10 +15,10 @@ import attrs
 
 from skuld_py.errors import Refused
 
-RULES = 3
+RULES = 4
 """The newest rules of a cluster that this program can go by. Rules 2: a place belongs to its node's newest life,
 and failures have no words in the digest. Rules 3: nodes speak protocol 3 to each other, and the log carries
-workflows."""
+workflows. Rules 4: tasks may be there instead of others, and queues have caps for each holder."""
 PROTOCOLS = (1, 3)
 """What this program understands, the oldest first."""
 PROTOCOL_VERSION = PROTOCOLS[-1]

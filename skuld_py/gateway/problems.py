@@ -28,7 +28,8 @@ _STATUS = {
     "other_workflow": 409, "not_sealing": 409,
     "body_too_large": 413, "payload_too_large": 413, "entry_too_large": 413, "too_large": 413,
     "unsupported_media_type": 415,
-    "too_many_failures": 429, "too_many_at_once": 429, "header_too_large": 431,
+    "too_many_failures": 429, "too_many_at_once": 429, "quota_full": 429,
+    "header_too_large": 431,
     # The cluster, or the way to it, is not as it should be: it is not the caller's fault.
     "bad_answer": 502, "wrong_cluster": 502, "forbidden": 502, **dict.fromkeys(KEY_CODES, 502),
     "busy": 503, "no_leader": 503, "not_leader": 503, "not_ready": 503, "unavailable": 503, "unreachable": 503,

@@ -44,9 +44,9 @@ _FLAGS = struct.Struct(">H")
 _RETRY = struct.Struct(">HIHIB")
 _POLICY = struct.Struct(">BQ")
 _WINDOW = struct.Struct(">Q")
-ON_FAILURE_WAIT, ON_FAILURE_FAIL, ON_FAILURE_IGNORE = 1, 2, 3
-"""What becomes of a task whose dependency is dead or cancelled: it waits on, it dies too, or it takes it for
-done."""
+ON_FAILURE_WAIT, ON_FAILURE_FAIL, ON_FAILURE_IGNORE, ON_FAILURE_INSTEAD = 1, 2, 3, 4
+"""What becomes of a task whose dependency is dead or cancelled: it waits on, it dies too, or it takes it for done.
+One that is there *instead* of its dependency waits for no other end: it is cancelled when that is completed."""
 WINDOW_MS_MAX = 6 * 24 * 3_600_000
 """Less than ended tasks are kept for by default: while a window lasts its first task must be there to be found."""
 
@@ -179,8 +179,8 @@ def _decode_retry(raw: bytes) -> Retry:
 
 def _decode_policy(raw: bytes) -> tuple[int, int]:
     policy, dep_wait_ms = _POLICY.unpack(raw) if len(raw) == _POLICY.size else (0, 0)
-    if not ON_FAILURE_WAIT <= policy <= ON_FAILURE_IGNORE or dep_wait_ms > TIME_MS_MAX:
-        raise ValueError(f"policy: is cut short, none of 1..3, or waits longer than {TIME_MS_MAX} ms")
+    if not ON_FAILURE_WAIT <= policy <= ON_FAILURE_INSTEAD or dep_wait_ms > TIME_MS_MAX:
+        raise ValueError(f"policy: is cut short, none of 1..4, or waits longer than {TIME_MS_MAX} ms")
     return policy, dep_wait_ms
 
 

@@ -6,6 +6,10 @@ say all of them. The value is canonical JSON, equal limits are equal bytes.
 * ``concurrency``: claims of the queue that are held at once, on all partitions together.
 * ``rate`` in ``window_ms``, ``burst``: in any time T at most ``rate * T / window_ms + burst`` tasks are claimed.
 * ``key_concurrency``: claims of one ordering key that are held at once; without it 1.
+* ``holder_concurrency``: claims that one holder has at once, as its leaders see it (``node.claims.caps``).
+* ``lease_ms``: the longest lease that may be claimed with.
+
+The last two are *caps*: nodes that know rules before 4 only take limits with caps for none.
 
 A rate is two integers and no fraction, so that every node counts alike.
 """
@@ -16,10 +20,15 @@ import json
 
 import attrs
 
+from skuld_py.config import LEASE_MS_MAX
+
 CONCURRENCY_MAX = 1_000_000
 RATE_MAX = 1_000_000
 WINDOW_MS_MAX = 24 * 3600 * 1000
 KEY_CONCURRENCY_MAX = 1_000
+CAPS_RULES = 4
+QUOTA_MAX = 1_000_000_000
+"""Open tasks that a quota may allow."""
 
 
 @attrs.frozen
@@ -31,6 +40,13 @@ class QueueLimits:
     window_ms: int = 0
     burst: int = 0
     key_concurrency: int = 0
+    holder_concurrency: int = 0
+    lease_ms: int = 0
+
+    @property
+    def has_caps(self) -> bool:
+        """Whether it says anything of single holders."""
+        return bool(self.holder_concurrency or self.lease_ms)
 
     @property
     def is_lent(self) -> bool:
@@ -52,15 +68,16 @@ class QueueLimits:
             number = getattr(self, name)
             if type(number) is not int or not 0 <= number <= highest:
                 return f"{name}: {str(number)[:40]} is not in 1..{highest}"
-        if not (self.concurrency or self.rate or self.key_concurrency):
-            return "concurrency: give it, rate, or key_concurrency"
+        if not (self.concurrency or self.rate or self.key_concurrency or self.has_caps):
+            return "concurrency: give it, rate, key_concurrency, holder_concurrency, or longest_lease"
         if len({bool(self.rate), bool(self.window_ms), bool(self.burst)}) > 1:
             return "rate: it goes with a window and a burst, and these with a rate"
         return ""
 
 
 _HIGHEST = {"concurrency": CONCURRENCY_MAX, "rate": RATE_MAX, "window_ms": WINDOW_MS_MAX, "burst": RATE_MAX,
-            "key_concurrency": KEY_CONCURRENCY_MAX}
+            "key_concurrency": KEY_CONCURRENCY_MAX, "holder_concurrency": CONCURRENCY_MAX,
+            "lease_ms": LEASE_MS_MAX}
 NO_LIMITS = QueueLimits()
 
 
@@ -74,6 +91,27 @@ def decode_limits(value: bytes) -> QueueLimits:
     if problem:
         raise ValueError(problem)
     return limits
+
+
+def encode_quota(most: int) -> bytes:
+    """The value of the register of a quota."""
+    return str(most).encode()
+
+
+def decode_quota(value: bytes) -> int:
+    """How many tasks may be open; raises ``ValueError`` when the value holds no quota."""
+    most = int(value) if value.isdigit() and len(value) <= len(str(QUOTA_MAX)) else 0
+    if not 1 <= most <= QUOTA_MAX or encode_quota(most) != value:
+        raise ValueError(f"no quota of 1..{QUOTA_MAX}")
+    return most
+
+
+def is_quota(value: bytes) -> bool:
+    """Whether a register may have this value."""
+    try:
+        return bool(decode_quota(value))
+    except ValueError:
+        return False
 
 
 def are_limits(value: bytes) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from skuld_py.model import columns, ids
-from skuld_py.model.body import ON_FAILURE_IGNORE, Body
+from skuld_py.model.body import ON_FAILURE_IGNORE, ON_FAILURE_INSTEAD, Body
 from skuld_py.model.outcomes import LOG_SEQS
 from skuld_py.model.prelude import DEPS_MAX
 
@@ -82,7 +82,9 @@ def alike(blob: bytes, tokens: bytes, seqs: bytes) -> dict[tuple[int, int], list
 
 
 def lets_go(end: End, policy: int) -> bool:
-    """Whether a dependent of this policy waits no more for a dependency that ended so."""
+    """Whether a dependent of this policy waits no more for a dependency that ended so, and may run."""
+    if policy == ON_FAILURE_INSTEAD:
+        return end is End.FAILED
     return end is End.DONE or (policy == ON_FAILURE_IGNORE and end is not End.OPEN)
 
 

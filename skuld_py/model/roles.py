@@ -37,11 +37,11 @@ _WORKING = _OF_ALL | {"claim", "renew", "renew_many", "append", "complete", "com
                       "workflow", "workflows", "await_workflow"}
 _PRODUCING = _OF_ALL | {"enqueue", "enqueue_many", "mint", "cancel", "submit_workflow", "kill_workflow",
                         "workflow", "workflows", "await_workflow"}
-_READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedules", "limits", "workers",
+_READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedules", "limits", "quotas", "workers",
                       "partition_history", "workflow", "workflows", "await_workflow", "follow_log"}
-_STEERING = frozenset({"retry", "retry_all", "cancel_all", "purge_all", "release_all",
+_STEERING = frozenset({"retry", "retry_all", "cancel_all", "purge_all", "move_all", "release_all",
                        "pause", "resume", "purge", "put_schedule",
-                       "remove_schedule", "set_limits", "remove_limits",
+                       "remove_schedule", "set_limits", "remove_limits", "set_quota", "remove_quota",
                        "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
                        "quarantine", "reap", "force_epoch"})
 
@@ -55,7 +55,8 @@ VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
 })
 """What each role may do. A worker reads logs, so as to go on where the claim before ended; an archiver, because
 what it is offered holds the ends of long ones only."""
-UNLIMITED = _STEERING | {"cancel", "collectable", "archived", "workers", "follow_log", "partition_history"}
+UNLIMITED = _STEERING | {"cancel", "collectable", "archived", "workers", "follow_log", "partition_history",
+                         "quotas"}
 """Verbs that reach any queue, hence only for callers that are not limited to some."""
 CLIENTS = tuple(role for role in Role if role is not Role.NODE)
 """Roles that a caller who is no node may have."""

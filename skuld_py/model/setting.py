@@ -20,15 +20,16 @@ from skuld_py.model import messages as m
 from skuld_py.model import names
 from skuld_py.model.archive_root import ARCHIVE, is_root
 from skuld_py.model.bounds import U63_MAX
-from skuld_py.model.limiting import are_limits
+from skuld_py.model.limiting import are_limits, is_quota
 from skuld_py.model.schedule import SCHEDULE, is_schedule
 
 SETTING_PREFIX, SETTINGS_END = b"setting ", b"setting!"
 """Between these stand the keys of all settings, in ``meta``."""
 PAUSED = "paused"
 LIMITS = "limits"
-OF_QUEUES = (PAUSED, LIMITS)
-"""Kinds whose registers have the names of queues."""
+QUOTA = "quota"
+OF_QUEUES = (PAUSED, LIMITS, QUOTA)
+"""Kinds whose registers have the names of queues, or how these begin."""
 YES = b"true"
 UNSET = b""
 """The value of a register at its default. The row is kept, so that older rows stay older."""
@@ -84,5 +85,5 @@ def check_setting(kind: str, value: bytes) -> None:
 
 
 KINDS: dict[str, Callable[[bytes], bool]] = {PAUSED: lambda value: value == YES, LIMITS: are_limits,
-                                             SCHEDULE: is_schedule, ARCHIVE: is_root}
+                                             SCHEDULE: is_schedule, ARCHIVE: is_root, QUOTA: is_quota}
 """Each kind, and whether a value that is not empty fits it; it may say itself what is wrong, by ``Refused``."""

@@ -217,7 +217,7 @@ class Node:
             case SeatsChanged():
                 self.view.seating.know(event.seats)
             case RulesChanged():
-                self.view.protocol = protocol_of(event.rules)
+                self.view.rules, self.view.protocol = event.rules, protocol_of(event.rules)
             case MembersChanged():
                 self._on_members(now_ms, event.members)
             case NodesChanged():

@@ -1,5 +1,5 @@
 """The verbs about all tasks of which something is so, which take as long as there are many: retry, cancel, purge,
-and take from a holder.
+move, and take from a holder.
 
 Each can be asked what it would do. Tasks that are named by their ids have verbs of their own (``tasks``).
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict
 
-from skuld_py.verbs.options import ANY_QUEUE, FUNCTION, SINCE, UNTIL, Line, Option, Plain, Request
+from skuld_py.verbs.options import ANY_QUEUE, FUNCTION, QUEUE, SINCE, UNTIL, Line, Option, Plain, Request
 from skuld_py.verbs.schemas import Says
 from skuld_py.verbs.verb import Given, Said, Scope, verb
 from skuld_py.verbs.words import many
@@ -23,6 +23,7 @@ ERROR = Option(
     "error", Line(1, 500, "*timeout*"), None, shown="all", word="PATTERN",
     help="Only tasks whose last error is like this; * is any text, large letters are like small ones.",
     told="Only tasks whose last error is like this pattern: * is any text, large letters are like small ones.")
+TO = Option("to", Plain.NAME, word="QUEUE", help="The queue to which they are moved.", told=None)
 HOLDER = Option(
     "holder", Plain.HOLDER, word="NAME",
     help="Whose claims are taken, as 'skuld get' shows it.",
@@ -107,6 +108,49 @@ async def purge_all(client: AsyncClient, dry_run: bool, progress: Callable[[int]
     return Chosen(count=await client.purge_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
 
 
+class MovedTasks(TypedDict):
+    """How many tasks were moved, or would be, and how many were left."""
+
+    count: int
+    held: Annotated[int, Says("Left, since a worker holds them.")]
+    tied: Annotated[int, Says("Left, since they wait for others, or others for them.")]
+    old: Annotated[int, Says("Left, since they are too old for a copy to be taken.")]
+    is_dry: Annotated[bool, Says("Whether nothing was done.")]
+
+
+def _say_moved(done: MovedTasks, given: Given) -> Said:
+    whys = [(done["held"], "claimed"), (done["tied"], "waiting for others or awaited by them"),
+            (done["old"], "too old")]
+    left = ", ".join(f"{count} {why}" for count, why in whys if count)
+    words = (f"{many(done['count'], 'task')} {'would be ' if done['is_dry'] else ''}moved"
+             f"{f'; left where they are: {left}' if left else ''}")
+    return words, {"queue": given["queue"], "to": given["to"], "moved": 0 if done["is_dry"] else done["count"],
+                   "found": done["count"], "held": done["held"], "tied": done["tied"], "old": done["old"]}
+
+
+@verb("POST /v1/bulk/move", Scope.ADMIN,
+      Request("MoveAll", "Tasks that are to wait in another queue.",
+              (QUEUE, TO, FUNCTION, SINCE, UNTIL, DRY_RUN)),
+      MovedTasks, "Move all tasks of which this is so that wait or are scheduled to another queue; says how many,"
+      " and how many are left. Each becomes another task, with another id, and the first one is cancelled.",
+      command="bulk move", is_long=True, says=_say_moved)
+async def move_all(client: AsyncClient, dry_run: bool, progress: Callable[[int], None],
+                   **which: Any) -> MovedTasks:
+    """Move the tasks of QUEUE that wait or are scheduled to another queue.
+
+    A moved task is a copy with another id, that is done instead of the first one, which is cancelled. None is lost
+    and none done twice, whatever breaks; run it again. Left are those that are claimed, those that wait for others
+    or that others wait for, and those that are too old. Pause QUEUE first, so that none is claimed meanwhile.
+
+    \b
+    Examples:
+      skuld bulk move reports --to reports-slow --function shop:yearly --dry-run
+      skuld bulk move reports --to reports-slow --function shop:yearly
+    """
+    moved = await client.move_all(dry_run=dry_run, progress=progress, **which)
+    return MovedTasks(count=moved.count, held=moved.held, tied=moved.tied, old=moved.old, is_dry=dry_run)
+
+
 @verb("POST /v1/bulk/release", Scope.ADMIN,
       Request("ReleaseAll", "Claims that are to be taken from their holder.",
               (ANY_QUEUE, HOLDER, FUNCTION, SINCE, UNTIL, DRY_RUN)),
@@ -127,4 +171,4 @@ async def release_all(client: AsyncClient, dry_run: bool, progress: Callable[[in
     return Chosen(count=await client.release_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
 
 
-VERBS = (retry_all, cancel_all, purge_all, release_all)
+VERBS = (retry_all, cancel_all, purge_all, move_all, release_all)

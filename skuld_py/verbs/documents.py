@@ -91,9 +91,9 @@ class Claimed(TypedDict):
     """What was claimed, best first; empty when nothing waits."""
 
     claims: list[Held]
-    withheld: NotRequired[Annotated[Literal["paused", "limited", "leaderless"], Says(
-        "Why it is empty though tasks may wait: the queue is paused, its limits allow no more just now, or some"
-        " partitions have no leader. Left out when none waits.")]]
+    withheld: NotRequired[Annotated[Literal["paused", "limited", "capped", "leaderless"], Says(
+        "Why it is empty though tasks may wait: the queue is paused, its limits allow no more just now, or no more"
+        " to this holder, or some partitions have no leader. Left out when none waits.")]]
 
 
 class Renewed(TypedDict):
@@ -308,12 +308,36 @@ class LimitsOfQueue(TypedDict):
     window_ms: NotRequired[int]
     burst: NotRequired[int]
     key_concurrency: NotRequired[int]
+    holder_concurrency: NotRequired[int]
+    lease_ms: NotRequired[Annotated[int, Says("The longest lease that may be claimed with.")]]
 
 
 class LimitsOfQueues(TypedDict):
     """The queues that have limits, by name."""
 
     queues: list[LimitsOfQueue]
+
+
+class QuotaSet(TypedDict):
+    """The quota is stored by a majority of the nodes, or that there is none."""
+
+    prefix: Annotated[str, Says("How the names of the queues begin.")]
+    open: Annotated[int | None, Says(
+        "So many of their tasks may be open, that is, not have ended; null: any number.")]
+    missing: Annotated[list[str], Says("The nodes that have not confirmed it.")]
+
+
+class Quota(TypedDict):
+    """How many tasks may be open of the queues that begin so."""
+
+    prefix: str
+    open: int
+
+
+class Quotas(TypedDict):
+    """The quotas, by how the names of queues begin."""
+
+    quotas: list[Quota]
 
 
 class Scheduled(TypedDict):

@@ -25,6 +25,7 @@ from skuld_py.verbs.options import (
     RETRY,
     Line,
     Option,
+    Plain,
     Request,
     Seconds,
     Whole,
@@ -232,7 +233,16 @@ async def remove_schedule(client: AsyncClient, name: str) -> d.Scheduled:
           Option(
               "key_concurrency", Whole(1, 1_000), None, shown="1", typed=Whole(1),
               help="So many tasks of one ordering key claimed at once.",
-              told="So many tasks of one ordering key claimed at once; 1 if left out."))),
+              told="So many tasks of one ordering key claimed at once; 1 if left out."),
+          Option(
+              "holder_concurrency", Whole(1, 1_000_000), None, typed=Whole(1),
+              help="So many tasks claimed at once by one holder, as its leaders see it.",
+              told="So many tasks claimed at once by one holder, as its leaders see it: a holder that asks several"
+                   " nodes in the same moment may get more."),
+          Option(
+              "longest_lease_s", Seconds(0.001, DAY_S), None, flag="--longest-lease",
+              help="Nobody may claim for longer.",
+              told="Who claims for longer than so many seconds is refused (lease_too_long); renewals are not."))),
       d.Limited, "Limit how much of a queue is claimed at once, or in a time. These replace all limits that it"
       " had.",
       command="limit", says=lambda done, _: (f"{done['queue']} is limited{except_at(done['missing'])}", done))
@@ -245,6 +255,7 @@ async def set_limits(client: AsyncClient, queue: str, **limits: Any) -> d.Limite
     Examples:
       skuld limit reports --concurrency 3
       skuld limit mails --rate 100 --per 1m --burst 10
+      skuld limit reports --holder-concurrency 5 --longest-lease 10m
     """
     return d.Limited(queue=queue, is_limited=True, missing=await client.set_limits(queue, **limits))
 
@@ -277,6 +288,10 @@ def _in_words(limits: Mapping[str, Any]) -> str:
         words.append(f"{limits['rate']} claimed in {said(limits['window_ms'] / 1000)}, and {limits['burst']} more")
     if "key_concurrency" in limits:
         words.append(f"{limits['key_concurrency']} of a key claimed at once")
+    if "holder_concurrency" in limits:
+        words.append(f"{limits['holder_concurrency']} claimed at once by one holder")
+    if "lease_ms" in limits:
+        words.append(f"claimed for {said(limits['lease_ms'] / 1000)} at most")
     return ", ".join(words)
 
 
@@ -294,6 +309,67 @@ async def limits(client: AsyncClient, queue: str | None) -> d.LimitsOfQueues:
     return d.LimitsOfQueues(queues=[d.limits_of(name, of) for name, of in found.items()])
 
 
+# -- quotas --------------------------------------------------------------------------------------
+
+PREFIX = Option(
+    "prefix", Plain.NAME, is_word=True, told="How the names of the queues begin, as 'team-a.'.")
+
+
+@verb("POST /v1/quotas/put", Scope.ADMIN,
+      Request("SetQuota", "How many tasks may be open of all queues that begin alike.", (
+          PREFIX,
+          Option(
+              "open", Whole(1, 1_000_000_000), typed=Whole(1),
+              help="So many tasks that have not ended.",
+              told="So many tasks that have not ended, about: each node counts by its copies, once a second."))),
+      d.QuotaSet, "Let only so many tasks be open of all queues that begin alike: what is enqueued beyond is"
+      " refused (quota_full).", command="quota", says=lambda done, _: (
+          f"of queues that begin with {done['prefix']} {done['open']} tasks may be open"
+          f"{except_at(done['missing'])}", done))
+async def set_quota(client: AsyncClient, prefix: str, open: int) -> d.QuotaSet:
+    """Let only so many tasks be open of all queues that begin with PREFIX.
+
+    Open is what has not ended. What is enqueued beyond is refused; what is there stays. Each node counts by its
+    own copies, about once a second, so it may be exceeded by what other nodes let in meanwhile.
+
+    \b
+    Example:
+      skuld quota team-a. --open 100000
+    """
+    return d.QuotaSet(prefix=prefix, open=open, missing=await client.set_quota(prefix, open))
+
+
+@verb("POST /v1/quotas/remove", Scope.ADMIN, Request("RemoveQuota", "A quota that is to end.", (PREFIX,)),
+      d.QuotaSet, "Let any number of tasks be open of the queues that begin so.", command="unquota",
+      says=lambda done, _: (f"{done['prefix']} has no quota{except_at(done['missing'])}", done))
+async def remove_quota(client: AsyncClient, prefix: str) -> d.QuotaSet:
+    """Let any number of tasks be open of the queues that begin with PREFIX.
+
+    \b
+    Example:
+      skuld unquota team-a.
+    """
+    return d.QuotaSet(prefix=prefix, open=None, missing=await client.remove_quota(prefix))
+
+
+def _say_quotas(done: d.Quotas, _: Given) -> Said:
+    lines = [f"{row['prefix']}: {row['open']} open at most" for row in done["quotas"]]
+    return "\n".join(lines) or "there are no quotas", {"quotas": done["quotas"]}
+
+
+@verb("GET /v1/quotas", Scope.READ, NOTHING, d.Quotas, "How many tasks may be open, by how queues begin.",
+      command="quotas", says=_say_quotas)
+async def quotas(client: AsyncClient) -> d.Quotas:
+    """Print the quotas.
+
+    \b
+    Example:
+      skuld quotas --json
+    """
+    return d.Quotas(quotas=[d.Quota(prefix=prefix, open=most)
+                            for prefix, most in (await client.quotas()).items()])
+
+
 # -- the cluster ---------------------------------------------------------------------------------
 
 status = by_hand(
@@ -303,4 +379,4 @@ health = by_hand("health", "GET /v1/health", None, NOTHING, situations.Health, "
 ready = by_hand("ready", "GET /v1/ready", None, NOTHING, situations.Ready, "Whether a node answers; 503 if not.")
 
 VERBS = (pause, resume, paused, purge, queues, put_schedule, schedules, remove_schedule, set_limits, remove_limits,
-         limits, status, health, ready)
+         limits, set_quota, remove_quota, quotas, status, health, ready)

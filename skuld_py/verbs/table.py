@@ -19,6 +19,6 @@ from skuld_py.verbs import (
 
 VERBS = (*enqueueing.VERBS, *holding.VERBS, *tasks.VERBS, *bulk.VERBS, *queues.VERBS, *workers.VERBS,
          *workflows.VERBS, *operators.VERBS, *members.VERBS, *histories.VERBS)
-GROUPS = {"bulk": "Retry, cancel, purge or release all tasks of which something is so; see first how many.",
+GROUPS = {"bulk": "Retry, cancel, purge, move or release all tasks of which something is so; see first how many.",
           "schedule": "Have tasks enqueued periodically, see which are, and end it."}
 """The words of help for the first word of commands of two words."""

@@ -12,6 +12,8 @@ WHY_NOTHING = {
     "paused": "{} is paused, so nothing of it can be claimed; 'skuld resume {}' lets it go on",
     "limited": "the limits of {} allow no more claims just now, though tasks may wait; --wait 30s waits, and"
                " 'skuld limits' shows them",
+    "capped": "{} lets one holder claim only so many tasks at once, and this one holds as many, though tasks may"
+              " wait; 'skuld limits {}' shows the cap",
     "leaderless": "nothing of {} can be claimed now, but some partitions have no leader, and tasks may wait there;"
                   " see 'skuld status'"}
 """What people are told who claimed nothing."""

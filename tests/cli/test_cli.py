@@ -44,7 +44,7 @@ OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow 
                "workflow await", "workflow kill")
 OF_BACKUP = ("backup take", "backup verify")
 OF_ARCHIVE = ("archive compact", "history files", "history restore")
-OF_BULK = ("bulk cancel", "bulk purge", "bulk release", "bulk retry")
+OF_BULK = ("bulk cancel", "bulk move", "bulk purge", "bulk release", "bulk retry")
 OF_SCHEDULE = ("schedule list", "schedule put", "schedule remove")
 GROUPS = {"cluster": OF_CLUSTER, "keys": OF_KEYS, "schedule": OF_SCHEDULE, "bulk": OF_BULK,
           "config": OF_CONFIG, "workflow": OF_WORKFLOW, "backup": OF_BACKUP}

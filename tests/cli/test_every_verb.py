@@ -17,8 +17,9 @@ from skuld_py.client.options import Retry
 
 VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew", "complete_many": "complete",
            "fail_many": "fail", "set_limits": "limit", "remove_limits": "unlimit",
+           "set_quota": "quota", "remove_quota": "unquota",
            "retry_all": "bulk retry", "cancel_all": "bulk cancel",
-           "purge_all": "bulk purge", "release_all": "bulk release", "update": "append",
+           "purge_all": "bulk purge", "move_all": "bulk move", "release_all": "bulk release", "update": "append",
            "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
            "result": "results", "snooze_many": "snooze",
            "force_epoch": "cluster force-epoch",
@@ -35,11 +36,12 @@ pages, writes them and says so; a worker reports by itself, takes its seats, and
 ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "wait_s": "wait", "per_s": "per",
              "priority": "priority", "id": "id", "headers": "header", "states": "state", "follow_s": "follow",
              "deps": "dep", "dep_wait_s": "dep-wait", "unique_window_s": "unique-window",
-             "every_s": "every", "timeout_s": "timeout", "for_s": "for", "within_s": "within"}
+             "every_s": "every", "timeout_s": "timeout", "for_s": "for", "within_s": "within",
+             "longest_lease_s": "longest-lease"}
 """Arguments of methods that are options of verbs."""
 GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page", "delay_s",
          "results", "errors", "name", "after", "like", "partition", "definition", "reason", "fence", "position",
-         "node"}
+         "node", "prefix"}
 """Arguments of methods that are arguments of verbs, or the verb's own affair."""
 
 

@@ -202,22 +202,27 @@ def test_a_queue_is_limited_in_json_and_in_words(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(f"{client}.set_limits", set_limits)
     monkeypatch.setattr(f"{client}.remove_limits", lambda *_: [])
     known = {"mails": QueueLimits(rate=100, window_ms=60_000, burst=10),
-             "reports": QueueLimits(3, key_concurrency=2)}
+             "reports": QueueLimits(3, key_concurrency=2),
+             "shared": QueueLimits(holder_concurrency=5, lease_ms=600_000)}
     monkeypatch.setattr(f"{client}.limits", lambda _, queue: known if queue is None else {})
 
     said = skuld("limit", "mails", "--rate", "100", "--per", "1m", "--json").stdout
     assert json.loads(said) == {"queue": "mails", "is_limited": True, "missing": ["node-3:1"]}
     assert asked == [{"queue": "mails", "concurrency": None, "rate": 100, "per_s": 60.0, "burst": None,
-                      "key_concurrency": None}]
+                      "key_concurrency": None, "holder_concurrency": None, "longest_lease_s": None}]
+    assert skuld("limit", "mails", "--holder-concurrency", "5", "--longest-lease", "10m").exit_code == 0
+    assert (asked[-1]["holder_concurrency"], asked[-1]["longest_lease_s"]) == (5, 600.0)
     assert "node-3:1" in skuld("limit", "mails", "--concurrency", "3").stdout
     assert skuld("limit", "mails", "--concurrency", "0").exit_code == 2
     assert json.loads(skuld("unlimit", "mails", "--json").stdout) == {"queue": "mails", "is_limited": False,
                                                                      "missing": []}
     assert json.loads(skuld("limits", "--json").stdout) == {"queues": {
         "mails": {"rate": 100, "window_ms": 60_000, "burst": 10},
-        "reports": {"concurrency": 3, "key_concurrency": 2}}}
+        "reports": {"concurrency": 3, "key_concurrency": 2},
+        "shared": {"holder_concurrency": 5, "lease_ms": 600_000}}}
     assert skuld("limits").stdout == ("mails: 100 claimed in 1 min, and 10 more\n"
-                                      "reports: 3 claimed at once, 2 of a key claimed at once\n")
+                                      "reports: 3 claimed at once, 2 of a key claimed at once\n"
+                                      "shared: 5 claimed at once by one holder, claimed for 10 min at most\n")
     assert skuld("limits", "q").stdout == "q has no limits\n"
 
 

@@ -22,7 +22,7 @@ from skuld_py.testing import MemoryClient
 from skuld_py.testing.single_node import KEY
 
 QUEUE = "q"
-READING = {"archive_root", "archived", "collectable", "count", "depths", "ends", "enter_archive", "get",
+READING = {"quotas", "archive_root", "archived", "collectable", "count", "depths", "ends", "enter_archive", "get",
            "get_many", "greeting", "limits", "list", "log", "new_ids", "offered", "paused", "report", "result",
            "results", "results_of", "schedules", "status", "take_seats", "workers", "workflow", "workflows",
            "await_workflow", "follow_log", "partition_history"}
@@ -120,6 +120,8 @@ ROWS = (
     Row("purge", m.Cancel, lambda world: world.me.purge(QUEUE)),
     Row("cancel_all", m.Cancel, lambda world: world.me.cancel_all(QUEUE)),
     Row("purge_all", m.Cancel, lambda world: world.me.purge_all(QUEUE)),
+    Row("move_all", m.Enqueue, lambda world: world.me.move_all(QUEUE, "elsewhere")),
+    Row("move_all", m.Cancel, lambda world: world.me.move_all(QUEUE, "elsewhere")),
     Row("release_all", m.Evict, lambda world: world.me.release_all(holder=world.me.holder)),
     Row("retry", m.Revive, lambda world: world.me.retry(world.dead)),
     Row("retry_all", m.Revive, lambda world: world.me.retry_all(QUEUE)),
@@ -127,6 +129,8 @@ ROWS = (
     Row("resume", m.PutSetting, lambda world: world.me.resume("paused")),
     Row("set_limits", m.PutSetting, lambda world: world.me.set_limits(QUEUE, concurrency=7)),
     Row("remove_limits", m.PutSetting, lambda world: world.me.remove_limits(QUEUE)),
+    Row("set_quota", m.PutSetting, lambda world: world.me.set_quota("other.", 7)),
+    Row("remove_quota", m.PutSetting, lambda world: world.me.remove_quota("other.")),
     Row("put_schedule", m.PutSetting, lambda world: world.me.put_schedule("beat", "other", every_s=3600)),
     Row("remove_schedule", m.PutSetting, lambda world: world.me.remove_schedule("old")),
     Row("freeze", m.Steer, lambda world: world.me.freeze(0)),
@@ -220,7 +224,7 @@ def world_of(lost: type[m.Message], between: Act) -> tuple[World, list[object]]:
 def facts_of(client: MemoryClient) -> object:
     """All that readers are shown."""
     return ([attrs.evolve(task, state="") for task in client.list()], client.paused(), client.limits(),
-            client.schedules())
+            client.quotas(), client.schedules())
 
 
 @pytest.mark.parametrize("between", BETWEEN, ids=lambda act: act.__name__)

@@ -24,6 +24,7 @@ from skuld_py.client.archiving import Page
 from skuld_py.client.asking import Work, stream, verb
 from skuld_py.client.attending import WorkerSeats, WorkerStatus
 from skuld_py.client.claims import ClaimName
+from skuld_py.client.moving import Moved
 from skuld_py.client.reading import Depth
 from skuld_py.client.selecting import PAGE, Selecting
 from skuld_py.client.verbs import Verbs
@@ -459,6 +460,49 @@ def what_is_dead_is_purged_too_and_by_its_error(client: Any, queue: str) -> None
     client.complete(held)
 
 
+@of("move_all")
+def what_waits_goes_on_in_another_queue_as_it_was(client: Any, queue: str) -> None:
+    to, later = f"{queue}-to", datetime.now(UTC) + timedelta(days=1)
+    first = client.enqueue(queue, b"first", priority=3, retry=Retry(max_attempts=7), headers={"a": "b"})
+    keyed = client.enqueue_many(queue, [b"k1", b"k2"], key="customer 7")
+    client.enqueue(queue, b"later", not_before=later, unique="once")
+    needed = client.enqueue(queue, b"needed", not_before=later)
+    client.enqueue(queue, b"blocked", deps=[needed])
+    held, = claimed(client, queue, 1)
+    told: list[int] = []
+
+    assert held.id == first
+    is_watched_by(client, needed)
+    assert client.move_all(queue, to, dry_run=True) == Moved(3, held=1, tied=2) and client.count(to) == 0
+    assert client.move_all(queue, to, function="shop:add") == Moved()
+    assert client.move_all(queue, to, progress=told.append) == Moved(3, held=1, tied=2) and told[-1] == 3
+    assert client.move_all(queue, to) == Moved(held=1, tied=2)
+    client.release(held)
+    assert client.move_all(queue, to) == Moved(1, tied=2)
+
+    assert client.cancel(needed) and client.purge(queue) == 1
+    assert {task.state for task in client.list(queue)} == {"cancelled"}
+    found = {task.payload: task for task in client.list(to)}
+    assert sorted(found) == [b"first", b"k1", b"k2", b"later"]
+    moved, was = found[b"first"], client.get(first)
+    for name in ("priority", "retry", "headers", "not_before_ms", "expires_ms", "enqueued_ms", "key"):
+        assert getattr(moved, name) == getattr(was, name), name
+    assert (moved.deps, moved.id == first, found[b"later"].due_ms) == ((first,), False, round(
+        later.timestamp() * 1000))
+    assert found[b"k1"].key == "customer 7" and found[b"k1"].deps == (keyed[0],)
+    assert keyed == sorted(keyed) and found[b"k1"].id < found[b"k2"].id
+    first_of_all = client.claim(to, wait_s=20)
+    assert [claim.payload for claim in first_of_all] == [b"first"]
+    client.complete_many(first_of_all)
+
+
+def is_watched_by(client: Any, needed: Any) -> None:
+    """Wait until the cluster knows that others need a task: it is told so a moment after those are enqueued."""
+    end = time.monotonic() + 20
+    while not client.get(needed).seq and time.monotonic() < end:
+        time.sleep(0.05)
+
+
 @of("release_all")
 def the_claims_of_a_holder_are_taken_from_it(client: Any, queue: str) -> None:
     client.enqueue_many(queue, [b"x"] * 3)
@@ -734,6 +778,38 @@ def a_log_is_read_claim_by_claim(client: Any, queue: str) -> None:
     assert refusal.value.code == "no_such_task"
 
 
+@of("set_quota", "remove_quota", "quotas")
+def queues_that_begin_alike_hold_so_many_open_tasks_and_no_more(client: Any, queue: str) -> None:
+    client.enqueue_many(f"{queue}.a", [b"x"] * 2)
+    assert client.set_quota(f"{queue}.", 4) == []
+    assert client.quotas()[f"{queue}."] == 4
+    ids = client.enqueue_many(f"{queue}.b", [b"x"] * 2)
+    with pytest.raises(Refused, match="about 4 tasks are open, and 4 may be") as refused:
+        client.enqueue(f"{queue}.a", b"x")
+
+    assert refused.value.code == "quota_full"
+    client.enqueue(queue, b"x")
+    assert client.cancel(*ids) == 2
+    assert client.remove_quota(f"{queue}.") == [] and f"{queue}." not in client.quotas()
+    client.enqueue_many(f"{queue}.a", [b"x"] * 5)
+
+
+@of("set_limits")
+def one_holder_has_no_more_than_its_queue_allows(client: Any, queue: str) -> None:
+    client.enqueue_many(queue, [b"x"] * 5)
+    assert client.set_limits(queue, holder_concurrency=2, longest_lease_s=60) == []
+    assert client.limits(queue) == {queue: QueueLimits(holder_concurrency=2, lease_ms=60_000)}
+    with pytest.raises(Refused, match=r"61 s is longer than .* allows, 60 s") as refused:
+        client.claim(queue, lease_s=61)
+
+    assert refused.value.code == "lease_too_long"
+    held = claimed(client, queue, 2)
+    more = client.claim(queue, n=3)
+    assert more == [] and more.withheld == "capped"
+    client.complete(held[0])
+    assert len(claimed(client, queue, 1)) == 1 and client.claim(queue, n=3) == []
+
+
 @of("set_limits", "remove_limits", "limits")
 def a_limited_queue_gives_no_more_until_something_ends(client: Any, queue: str) -> None:
     client.enqueue_many(queue, [b"a", b"b", b"c", b"d"])
@@ -900,6 +976,96 @@ def test_what_is_too_old_or_collected_keeps_no_page_from_being_purged(monkeypatc
         assert client.purge_all("q") == 0 and client.cancel_all("q") == 0
 
 
+def test_a_task_completed_while_it_is_moved_is_done_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with MemoryClient() as client:
+        done, waits = client.enqueue_many("q", [b"done", b"waits"])
+        cancelled = Selecting._cancelled
+
+        def complete_then_cancel(self: Selecting, ids: Sequence[bytes]) -> Work[int]:
+            claims = {claim.id: claim for claim in client.claim("q", n=2)}
+            client.release(claims[waits])
+            client.complete(claims[done])
+            return (yield from cancelled(self, ids))
+        with monkeypatch.context() as patched:
+            patched.setattr(Selecting, "_cancelled", complete_then_cancel)
+            moved = client.move_all("q", "to")
+
+        assert moved == Moved(1) and client.get(done).is_completed and client.get(waits).state == "cancelled"
+        assert [claim.payload for claim in client.claim("to", n=9, wait_s=20)] == [b"waits"]
+        assert {task.payload: task.state for task in client.list("to")}[b"done"] == "cancelled"
+
+
+def test_a_task_that_is_held_when_it_is_cancelled_keeps_its_copy_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    with MemoryClient() as client:
+        done, lost = client.enqueue_many("q", [b"done", b"lost"])
+        cancelled, held = Selecting._cancelled, dict[bytes, Any]()
+
+        def claim_then_cancel(self: Selecting, ids: Sequence[bytes]) -> Work[int]:
+            held.update((claim.id, claim) for claim in client.claim("q", n=2, lease_s=30))
+            return (yield from cancelled(self, ids))
+        with monkeypatch.context() as patched:
+            patched.setattr(Selecting, "_cancelled", claim_then_cancel)
+            assert client.move_all("q", "to") == Moved(2)
+
+        assert client.claim("to", n=9) == [] and {task.state for task in client.list("to")} == {"blocked"}
+        client.complete(held[done])
+        client.advance(20)
+        assert client.claim("to", n=9) == []
+        client.advance(60)
+        assert client.get(lost).state == "cancelled"
+        assert [claim.payload for claim in client.claim("to", n=9, wait_s=20)] == [b"lost"]
+
+
+def test_a_mover_that_stops_halfway_leaves_each_task_to_be_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the cancelling nothing has changed for whoever claims; moved again, all is moved."""
+    with MemoryClient() as client:
+        tasks = client.enqueue_many("q", [b"1", b"2", b"3"])
+
+        cancelled = Selecting._cancelled
+
+        def stop(self: Selecting, ids: Sequence[bytes]) -> Work[int]:
+            if len(ids) == 3:
+                raise Refused("busy", "not now")
+            return (yield from cancelled(self, ids))
+        with monkeypatch.context() as patched, pytest.raises(Uncertain):
+            patched.setattr(Selecting, "_cancelled", stop)
+            client.move_all("q", "to")
+        client.advance(5)
+
+        assert client.claim("to", n=9) == [] and client.count("to") == 3
+        client.complete_many(client.claim("q"))
+        assert client.move_all("q", "to", dry_run=True) == Moved(2)
+        assert client.move_all("q", "to") == Moved(2) and client.move_all("q", "to") == Moved()
+        assert [claim.payload for claim in client.claim("to", n=9, wait_s=20)] == [b"2", b"3"]
+        assert client.count("to") == 3 and client.claim("q", n=9) == []
+        assert client.get(tasks[0]).is_completed
+
+
+def test_what_was_moved_is_moved_on_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with MemoryClient() as client:
+        client.enqueue("q", b"x", key="k")
+        for queue, to in (("q", "to"), ("to", "q"), ("q", "to")):
+            client.advance(2)
+            assert client.move_all(queue, to) == Moved(1)
+        client.advance(2)
+
+        assert [claim.payload for claim in client.claim("to", n=9)] == [b"x"] and client.claim("q", n=9) == []
+
+
+def test_what_is_too_old_to_be_copied_keeps_no_page_from_being_moved() -> None:
+    with MemoryClient() as client:
+        replica = client.cluster._node._node.view.vnodes[0].replica
+        old = client.enqueue_many("q", [b"x"] * 3)
+        client.advance(60)
+        replica.watermark.close(client.cluster.wall_ms())
+        client.advance(60)
+        client.enqueue_many("q", [b"y"] * 2)
+
+        assert client.move_all("q", "to") == Moved(2, old=3)
+        assert {task.state for task in client.get_many(old)} == {"waiting"}
+        assert client.count("to") == 2
+
+
 OF_WORKFLOWS = {"submit_workflow", "workflow", "workflows", "await_workflow", "kill_workflow", "exhaust_input",
                 "seal_output", "follow_log"}
 """Their stories are in ``test_workflows``."""
@@ -1042,6 +1208,16 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("set_limits", ("q",), {"rate": 1, "per_s": 100_000}, "bad_limits"),
     ("set_limits", ("q",), {"burst": 1}, "bad_limits"),
     ("set_limits", ("q",), {"key_concurrency": 1_001}, "bad_limits"),
+    ("set_limits", ("q",), {"holder_concurrency": 0}, "bad_limits"),
+    ("set_quota", ("a b", 1), {}, "bad_name"),
+    ("set_quota", ("wf.nightly.", 1), {}, "bad_name"),
+    ("set_quota", ("a.", 0), {}, "bad_limits"),
+    ("set_quota", ("a.", True), {}, "bad_limits"),
+    ("set_quota", ("a.", 1_000_000_001), {}, "bad_limits"),
+    ("remove_quota", ("a b",), {}, "bad_name"),
+    ("set_limits", ("q",), {"holder_concurrency": 1_000_001}, "bad_limits"),
+    ("set_limits", ("q",), {"longest_lease_s": 0}, "bad_duration"),
+    ("set_limits", ("q",), {"longest_lease_s": 86_401}, "bad_duration"),
     ("remove_limits", ("",), {}, "bad_name"),
     ("retry_all", ("a b",), {}, "bad_name"),
     ("retry_all", (), {"error": ""}, "bad_error"),
@@ -1049,6 +1225,10 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("retry_all", (), {"function": ""}, "bad_name"),
     ("cancel_all", ("a b",), {}, "bad_name"),
     ("purge_all", ("a b",), {}, "bad_name"),
+    ("move_all", ("q", "a b"), {}, "bad_name"),
+    ("move_all", ("q", "q"), {}, "bad_name"),
+    ("move_all", ("wf.nightly.step", "q"), {}, "bad_name"),
+    ("move_all", ("q", "wf.nightly.step"), {}, "bad_name"),
     ("release_all", ("q",), {"holder": "a b"}, "bad_name"),
     ("limits", ("a b",), {}, "bad_name"),
 ]

@@ -40,9 +40,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "complete_many": {"claims": [CLAIM]}, "get_many": {"ids": [ID]},
     "fail": CLAIM, "fail_many": {"claims": [CLAIM]}, "snooze": {**CLAIM, "delay_s": 1}, "cancel": {"ids": [ID]},
     "retry": {"ids": [ID]}, "results": {"ids": [ID]}, "set_limits": {"concurrency": 1},
+    "set_quota": {"prefix": "a.", "open": 9}, "remove_quota": {"prefix": "none."},
     "put_schedule": {"name": "yearly", "queue": "yearly", "cron": "0 0 1 1 *"},
     "remove_schedule": {"name": "none"}, "promote": {"node": "nobody"}, "reorder": {"node": "nobody"},
-    "release_all": {"holder": "nobody"}, "quarantine": {"node": "nobody"}, "reap": {"node": "nobody"},
+    "move_all": {"to": "elsewhere"}, "release_all": {"holder": "nobody"},
+    "quarantine": {"node": "nobody"}, "reap": {"node": "nobody"},
 }
 
 QUERIES = {"workflow": "?workflow=nobody", "await_workflow": "?workflow=nobody&wait_s=0"}

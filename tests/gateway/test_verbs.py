@@ -538,11 +538,28 @@ def test_a_limited_queue_gives_no_more_until_something_ends(anybody: Asker, queu
     assert anybody.get(f"/v1/queues/limits?queue={queue}").json == {"queues": []}
 
 
+def test_a_queue_that_caps_its_holders_says_why_a_claim_is_refused(anybody: Asker, queue: str) -> None:
+    for _ in range(3):
+        anybody.enqueue(queue)
+    post(anybody, "/v1/queues/limit", {"queue": queue, "holder_concurrency": 2, "longest_lease_s": 60})
+    known = anybody.get(f"/v1/queues/limits?queue={queue}").json
+    refused = anybody.post("claim", {"queue": queue, "lease_s": 61})
+    first = anybody.post("claim", {"queue": queue, "n": 3, "lease_s": 60, "wait_s": 10}).json["claims"]
+    second = anybody.post("claim", {"queue": queue, "lease_s": 60}).json
+
+    assert known == {"queues": [{"queue": queue, "holder_concurrency": 2, "lease_ms": 60_000}]}
+    assert refused.status == 422 and (refused.json["code"], refused.json["field"]) == ("lease_too_long", "lease_s")
+    assert "allows, 60 s" in refused.json["message"]
+    assert len(first) == 2 and second == {"claims": [], "withheld": "capped"}
+
+
 @pytest.mark.parametrize(("limits", "field"), [
     ({}, "concurrency"), ({"concurrency": 0}, "concurrency"), ({"concurrency": 1.0}, "concurrency"),
     ({"concurrency": None}, "concurrency"), ({"concurrency": 1_000_001}, "concurrency"), ({"rate": "5"}, "rate"),
     ({"rate": 5, "per_s": 0}, "per_s"), ({"rate": 5, "per_s": 1e9}, "per_s"), ({"burst": 5}, "burst"),
     ({"rate": 5, "burst": 0}, "burst"), ({"key_concurrency": 1_001}, "key_concurrency"), ({"width": 1}, "width"),
+    ({"holder_concurrency": 1_000_001}, "holder_concurrency"), ({"longest_lease_s": 0}, "longest_lease_s"),
+    ({"longest_lease_s": 86_401}, "longest_lease_s"),
 ])
 def test_limits_without_sense_are_refused_by_field(anybody: Asker, queue: str, limits: dict[str, Any],
                                                    field: str) -> None:

@@ -42,7 +42,7 @@ def _bodies(draw: st.DrawFn) -> Body:
     prelude = Prelude(draw(TIMES), draw(TIMES), draw(GIVEN_TIMES) if unique else 0, unique,
                       draw(st.just("") | NAMES), draw(st.just(()) | DEPENDENCIES))
     header = attrs.evolve(
-        draw(HEADERS), policy=draw(st.integers(1, 3)) if prelude.flags & DEPS else 0,
+        draw(HEADERS), policy=draw(st.integers(1, 4)) if prelude.flags & DEPS else 0,
         dep_wait_ms=draw(TIMES) if prelude.flags & DEPS else 0,
         window_ms=draw(st.integers(1, WINDOW_MS_MAX)) if prelude.flags & NAMED else 0)
     return Body.of(header, prelude, draw(st.binary(max_size=12)))

@@ -113,7 +113,7 @@ BAD_HEADERS: dict[str, tuple[bytes, str]] = {
     "dependencies without a policy": (b"\x01\0", "policy"),
     "a policy without dependencies": (b"\0\x02\x01" + bytes(8), "policy"),
     "a policy cut short": (b"\x01\x02\x01" + bytes(7), "policy"),
-    "a policy that is none": (b"\x01\x02\x04" + bytes(8), "policy"),
+    "a policy that is none": (b"\x01\x02\x05" + bytes(8), "policy"),
     "unique names without a window": (b"\0\x40", "window"),
     "a window without unique names": (b"\0\x04" + bytes(7) + b"\1", "window"),
     "a window of nothing": (b"\0\x44" + bytes(8), "window"),

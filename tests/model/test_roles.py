@@ -36,9 +36,10 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
     of_admins_alone = VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]
 
     assert of_admins_alone == {
-        "retry", "retry_all", "cancel_all", "purge_all", "release_all",
+        "retry", "retry_all", "cancel_all", "purge_all", "move_all", "release_all",
         "pause", "resume", "purge", "put_schedule", "remove_schedule",
-        "set_limits", "remove_limits", "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
+        "set_limits", "remove_limits", "set_quota", "remove_quota",
+        "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
         "quarantine", "reap", "force_epoch"}
     assert roles_for("cancel") == roles_for("enqueue")
     assert roles_for("enqueue") == (Role.PRODUCER, Role.ADMIN) and roles_for("claim") == (Role.WORKER, Role.ADMIN)
@@ -47,7 +48,7 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
 
 
 def test_what_reaches_any_queue_is_for_callers_of_all_queues() -> None:
-    assert OF_ARCHIVERS | {"cancel", "workers", "follow_log", "partition_history"} | (
+    assert OF_ARCHIVERS | {"cancel", "workers", "follow_log", "partition_history", "quotas"} | (
         VERBS[Role.ADMIN] - VERBS[Role.PRODUCER] - VERBS[Role.WORKER] - VERBS[Role.READER]) == UNLIMITED
 
 

@@ -1,23 +1,66 @@
-"""Mutants of what is done to many tasks at once: purged, taken from a holder, found by their errors."""
+"""Mutants of what is done to many tasks at once: moved, purged, taken from a holder, found by their errors."""
 
 from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant, script
 
-ERRORS = "tests/node/test_errors.py::"
+MOVING, ERRORS = "tests/client/test_moving.py::", "tests/node/test_errors.py::"
+DEPS = "tests/node/test_dependencies.py::"
 STORIES = "tests/client/test_verbs.py::"
 TAKEN = STORIES + "test_a_story[memory-the_claims_of_a_holder_are_taken_from_it]"
 LEFT_OUT = STORIES + "test_what_is_too_old_or_collected_keeps_no_page_from_being_purged"
 PURGED = STORIES + "test_a_story[memory-what_is_dead_is_purged_too_and_by_its_error]"
 
+MOVED = STORIES + "test_a_story[memory-what_waits_goes_on_in_another_queue_as_it_was]"
+STOPPED = STORIES + "test_a_mover_that_stops_halfway_leaves_each_task_to_be_done_once"
+DONE_MEANWHILE = STORIES + "test_a_task_completed_while_it_is_moved_is_done_no_second_time"
+INSTEAD = script("what is there instead is cancelled when the other one is completed")
+
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("let-go-by-completion", "what is there instead of a task runs when that is completed", "verdict_of",
+           "        return SUPERSEDED if end is End.DONE else 0\n", "        return 0\n", "C1", INSTEAD,
+           DONE_MEANWHILE, seeds=0),
+    mutant("let-go-by-any-end", "a copy is let go by its notes whatever they say", "lets_go",
+           "        return end is End.FAILED\n", "        return end is End.DONE\n", "C1",
+           script("what is there instead goes when the other one is cancelled"), seeds=0),
+    mutant("never-superseded", "what is there instead of a completed task waits for ever", "verdict_of",
+           "        return SUPERSEDED if end is End.DONE else 0\n",
+           "        return None if end is End.DONE else 0\n", "C17", INSTEAD, seeds=0),
+    mutant("superseded-is-dead", "what is there instead of a completed task dies, and can be retried",
+           "MeetOperation._marks", "if reason == SUPERSEDED else", "if False else", "C1", INSTEAD, seeds=0),
+    mutant("instead-by-old-rules", "nodes are given tasks that they take for malformed", "tasks._check_policy",
+           "view.rules < INSTEAD_RULES", "False", "A2",
+           DEPS + "test_a_task_instead_of_another_one_is_taken_only_by_the_rules_that_all_nodes_know", seeds=0),
+    mutant("moved-at-once", "a copy does not wait for the task that it is of", "moving.copy_of",
+           "policy=ON_FAILURE_INSTEAD,", "policy=3,", "C1", MOVING +
+           "test_a_copy_is_as_the_task_but_for_its_queue_and_is_there_instead_of_the_first_one", DONE_MEANWHILE,
+           seeds=0),
+    mutant("moved-twice", "who moves again makes another copy", "moving.id_of_copy",
+           "hashlib.blake2b(first + queue.encode(),", "hashlib.blake2b(__import__('os').urandom(9),", "C1",
+           MOVING + "test_its_id_follows_from_the_task_and_the_queue_and_fits", STOPPED, seeds=0),
+    mutant("moved-out-of-order", "copies stand in another order than the tasks", "moving.id_of_copy",
+           "first[:_ID_HEAD_BYTES] + digest[:4]",
+           "first[:8] + bytes([first[8] & 128]) + digest[1:4] + digest[:4]", "C4",
+           MOVING + "test_copies_stand_in_the_order_of_the_tasks", seeds=0),
+    mutant("moved-and-kept", "the first task is not cancelled when it was moved", "Moving._moved",
+           "self._cancelled([copy.first for copy in stored])", "self._cancelled([copy.id for copy in stored])",
+           "C1", MOVED, seeds=0),
+    mutant("moved-from-under-others", "what others wait for is moved, and they wait for ever", "Moving._copies",
+           "if SUB in columns.unpack_u64(row.tokens)", "if False", "C17", MOVED, seeds=0),
+    mutant("half-moved-is-tied", "what waits for the copy that is there already is never moved to the end",
+           "Moving._copies", "if copy_id not in there", "if copy_id", "C17", STOPPED, seeds=0),
+    mutant("moved-before-its-needs", "what waits for others is moved, and waits no more for them", "Moving._moved",
+           "if {*task.deps} & {*task.blocked_by}", "if False", "C13", MOVED, seeds=0),
+    mutant("too-old-stops-a-move", "one task that is too old keeps its page from being moved", "Moving._stored",
+           "                if error.code != \"too_old\":\n", "                if True:\n", "C17", STORIES +
+           "test_what_is_too_old_to_be_copied_keeps_no_page_from_being_moved", seeds=0),
     mutant("taken-from-all", "claims of other holders are taken, too", "_Choice.suits",
            "task.claims[-1].holder == self.holder", "True", "C1", TAKEN, seeds=0),
     mutant("evicted-by-nothing", "what an operator takes goes on being held", "ClaimRequests._evict",
            "message.request, RELEASED, 0,", "message.request, 2, 60_000,", "C9",
            script("an operator takes a claim from its holder and the task waits again at once"), seeds=0),
     mutant("dead-outlive-a-purge", "what is dead is not purged", "Selecting.purge_all",
-           "_TO_COME | _DEAD", "_TO_COME", "C1", PURGED, seeds=0),
+           "TO_COME | _DEAD", "TO_COME", "C1", PURGED, seeds=0),
     mutant("old-ones-keep-a-page", "what is too old keeps the others of its page from being purged",
            "Selecting._cancelled", "error.code not in _GONE_CODES", "error.code not in _GONE_CODES[1:]", "C1",
            LEFT_OUT, seeds=0),

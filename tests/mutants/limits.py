@@ -6,8 +6,65 @@ from mutants.mutant import Mutant, mutant, script
 
 ACCOUNT = "tests/node/test_ledger.py::"
 CLUSTER = "tests/node/test_limits.py::"
+CAPS = "tests/node/test_caps.py::"
+QUOTAS = "tests/node/test_quotas.py::"
+CAPPED = script("no holder has more claims at once than its queue allows one")
+IN_TURN = CAPS + "test_whoever_asks_one_after_the_other_gets_no_more_than_the_cap"
+PAGES = CAPS + "test_who_holds_is_looked_for_in_pages"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("cap-ignored", "a holder is granted whatever it wants", "caps.room_of",
+           "    return max(0, min(wanted, cap - held))\n", "    return wanted\n", "C19", CAPPED, IN_TURN, seeds=0),
+    mutant("cap-of-one-partition", "claims in other partitions do not count", "caps.room_of",
+           "            held += _held(", "            held = _held(", "C19", IN_TURN, CAPPED, seeds=0),
+    mutant("cap-of-all", "claims of others count as the holder's", "caps._held",
+           "claim.holder == holder", "claim.holder != ''", "C19", PAGES, seeds=0),
+    mutant("cap-by-one-page", "who holds much is looked for in the first page alone", "caps._held",
+           "        if len(rows) < PAGE:\n", "        if True:\n", "C19", PAGES, seeds=0),
+    mutant("cap-seen-too-late", "who holds is looked for only once all claims together are over the cap",
+           "caps.room_of", " + wanted <= cap:\n", " <= cap:\n", "C19", IN_TURN, seeds=0),
+    mutant("cap-starves-others", "a task is held back from others by a claim of a holder at its cap",
+           "ParkedClaims.take_place", "        if claim.is_capped and any(", "        if False and any(", "C17",
+           script("a claim of a holder at its cap keeps no task from those behind it"), seeds=0),
+    mutant("capped-is-forgotten", "who waits at its cap is not woken when its own claim ends",
+           "ParkedClaims._take_capped", "if queue in self._view.settings.capped]", "if False]", "C17",
+           script("a claim of a holder at its cap waits for one of its own to end"), seeds=0),
+    mutant("raised-cap-unheard", "a cap that is raised lets nobody go on", "Settings._note_limits",
+           " or row.name in self.capped", "", "C17",
+           script("a cap that is raised lets who waits go on at once"), seeds=0),
+    mutant("lease-uncapped", "a lease may be longer than the queue allows", "caps.allows_lease",
+           "lease_ms <= limits.lease_ms", "True", "C19",
+           script("a lease that is longer than its queue allows is refused and says what is"), seeds=0),
+    mutant("lease-uncapped-here", "a leader trusts its coordinator to know the cap of leases",
+           "GrantOperation._room", "        if not caps.allows_lease(limits, self._lease_ms):\n",
+           "        if False:\n", "C19",
+           CAPS + "test_a_leader_grants_no_lease_that_its_coordinator_does_not_know_to_be_too_long", seeds=0),
+    mutant("quota-ignored", "whatever is enqueued is let in", "Quotas.check",
+           "            if known + count > most:\n", "            if False:\n", "C19", QUOTAS +
+           "test_what_is_open_and_what_is_let_in_counts_over_all_queues_that_begin_so", seeds=0),
+    mutant("let-in-uncounted", "what was let in since the last count does not count", "Quotas.check",
+           "            counts[prefix].tasks += count\n", "            pass\n", "C19", QUOTAS +
+           "test_what_is_open_and_what_is_let_in_counts_over_all_queues_that_begin_so", seeds=0),
+    mutant("refused-and-counted", "what was refused counts as let in", "Quotas.check",
+           "            known, most = counts[prefix].tasks, quotas[prefix]\n",
+           "            known, most = counts[prefix].tasks, quotas[prefix]\n"
+           "            counts[prefix].tasks += count\n", "C19", QUOTAS +
+           "test_a_request_is_let_in_as_a_whole_or_not_at_all", seeds=0),
+    mutant("counted-once", "a node counts once for ever", "Quotas._count", "now_ms >= known.until_ms", "False",
+           "C19", QUOTAS + "test_what_ends_makes_room_and_what_another_node_let_in_takes_it_at_the_next_count",
+           seeds=0),
+    mutant("ended-is-open", "what has ended counts", "Quotas._counted",
+           "sum([row[state] for state in OPEN])", "sum(row)", "C19", QUOTAS +
+           "test_what_ends_makes_room_and_what_another_node_let_in_takes_it_at_the_next_count", seeds=0),
+    mutant("workflows-held-up", "a workflow cannot go on for a quota", "Quotas.check",
+           "            if not queue.startswith(QUEUES_OF_WORKFLOWS):\n", "            if True:\n", "C17", QUOTAS +
+           "test_a_workflow_is_let_go_on_and_is_not_counted", seeds=0),
+    mutant("part-for-all", "a node takes what it keeps for all that there is", "Quotas._counted",
+           "tasks * len(view.vnodes) // len(kept)", "tasks", "C19", QUOTAS +
+           "test_where_a_node_keeps_some_partitions_the_others_are_taken_to_be_like_them", seeds=0),
+    mutant("caps-by-old-rules", "caps are set that some nodes take for no limits at all",
+           "SettingRequests._check_rules", "rules < CAPS_RULES", "False", "A2",
+           CAPS + "test_caps_are_set_by_the_rules_that_all_nodes_know_and_other_limits_by_any", seeds=0),
     mutant("limit-ignored", "leaders grant of a limited queue without a loan", "Settings._note_limits",
            "(self.lent, limits.is_lent)", "(self.lent, False)", "C19",
            script("no more than the limit are held wherever they are asked for")),

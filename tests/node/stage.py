@@ -34,6 +34,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import (
     ON_FAILURE_FAIL,
     ON_FAILURE_IGNORE,
+    ON_FAILURE_INSTEAD,
     ON_FAILURE_WAIT,
     Body,
     Header,
@@ -47,7 +48,8 @@ from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.model.setting import LIMITS, PAUSED, UNSET, YES
 from skuld_py.partition.leadership.suspicion import mark_suspect
 
-POLICIES = {"wait": ON_FAILURE_WAIT, "fail": ON_FAILURE_FAIL, "ignore": ON_FAILURE_IGNORE}
+POLICIES = {"wait": ON_FAILURE_WAIT, "fail": ON_FAILURE_FAIL, "ignore": ON_FAILURE_IGNORE,
+            "instead": ON_FAILURE_INSTEAD}
 SESSIONS = {session.value: session for session in Session}
 KINDS = {kind.__name__: kind for kind in m.MESSAGES}
 NOTHING, ME, FOLLOWER, GIVEN = "nothing", "me", "follower", "given "
@@ -106,7 +108,7 @@ OPTIONS: Mapping[str, Callable[[str], Any]] = {
     "lease": milliseconds, "wait": milliseconds, "delay": milliseconds, "error": str.encode, "result": str.encode,
     "epoch": number, "within": milliseconds,
     "final": number, "number": number, "concurrency": number, "rate": number, "window": milliseconds,
-    "burst": number}
+    "burst": number, "each": number, "longest": milliseconds}
 """What stands behind a directive's words, and how it is read."""
 
 
@@ -331,9 +333,10 @@ class Stage:
         return m.Append(1, w, blob, token, 0, columns.pack([each.encode() for each in entries]), number=number,
                         at_ms=self.here.now_ms, checkpoint=columns.pack([value.encode()]))
 
-    def limits(self, queue: str, *, concurrency: int = 0, rate: int = 0, window: int = 0, burst: int = 0) -> None:
-        """What holds for a queue; nothing, if nothing is said."""
-        value = QueueLimits(concurrency, rate, window, burst)
+    def limits(self, queue: str, *, concurrency: int = 0, rate: int = 0, window: int = 0, burst: int = 0,
+               each: int = 0, longest: int = 0) -> None:
+        """What holds for a queue, and for each holder; nothing, if nothing is said."""
+        value = QueueLimits(concurrency, rate, window, burst, 0, each, longest)
         self._set(LIMITS, queue, value.encode() if value.given else UNSET)
 
     def pause(self, queue: str) -> None:

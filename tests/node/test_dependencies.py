@@ -9,7 +9,8 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.body import ON_FAILURE_WAIT, Body, Header, split_body
+from skuld_py.model.body import ON_FAILURE_INSTEAD, ON_FAILURE_WAIT, Body, Header, split_body
+from skuld_py.model.events import RulesChanged
 from skuld_py.node.dependencies import dependent_side
 
 HERE, THERE = 0, 1
@@ -37,6 +38,23 @@ def asked(machines: Machines, firsts: Sequence[bytes]) -> int:
     """About how many of these it has been asked."""
     known = {key[3:23] for store in machines.stores.values() for key in store.rows("tell")}
     return len(known & {*firsts})
+
+
+def test_a_task_instead_of_another_one_is_taken_only_by_the_rules_that_all_nodes_know(machines: Machines) -> None:
+    first, copy = machines.mint.mint(machines.now_ms, 2, HERE)
+    header, rest = split_body(Body(Header("q", policy=ON_FAILURE_INSTEAD), payload=b"x", deps=(first,)).encode())
+    question = m.Enqueue(1, 0, (m.TaskBatch(header, copy, columns.pack([rest])),))
+    node = machines.names[0]
+    machines.give(node, RulesChanged(3))
+    machines.ask(node, question)
+    refused, = machines.answers_to(b"client")
+    machines.give(node, RulesChanged(4))
+    machines.ask(node, question)
+    machines.pass_time(5)
+
+    assert isinstance(refused, m.Failed) and refused.is_definite and refused.code == "old_rules"
+    assert "goes by rules 3" in refused.text and "needs rules 4" in refused.text
+    assert isinstance(machines.answers_to(b"client")[-1], m.Acked)
 
 
 def test_questions_about_many_are_gathered_and_those_about_few_are_not(machines: Machines) -> None:

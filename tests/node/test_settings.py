@@ -173,10 +173,17 @@ def test_limits_hold_from_their_row_until_another_one_stands() -> None:
     assert registers.key_concurrency("q") == 1
     assert news_of(registers) == ([], ["q"])
 
+    registers.join([limited(QueueLimits(holder_concurrency=2).encode(), 4)])
+    assert registers.capped["q"].holder_concurrency == 2 and registers.lent == {}
+    registers.join([limited(UNSET, 5)])
+    assert registers.capped == {} and news_of(registers) == (["q"], [])
+
 
 @pytest.mark.parametrize("value", [b"5", b"{}", b"{", b"[" * 2_000, b'{"concurrency":0}', b'{"concurrency":true}',
                                    b'{"concurrency":1.5}', b'{"rate":5}', b'{"width":1}', b'{"concurrency": 3}',
-                                   b'{"concurrency":1000001}', b'{"burst":1,"concurrency":3}', b"\xff"])
+                                   b'{"concurrency":1000001}', b'{"burst":1,"concurrency":3}', b"\xff",
+                                   b'{"holder_concurrency":1000001}', b'{"lease_ms":86400001}',
+                                   b'{"lease_ms":-1}', b'{"lease_ms":0}'])
 def test_limits_without_sense_are_refused_and_where_they_stand_limit_nothing(value: bytes) -> None:
     with pytest.raises(Refused, match="does not fit"):
         check_setting(LIMITS, value)
@@ -189,7 +196,7 @@ def test_limits_without_sense_are_refused_and_where_they_stand_limit_nothing(val
 
 @settings(max_examples=200, deadline=None)
 @given(st.builds(QueueLimits, st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5),
-                 st.integers(0, 5)))
+                 st.integers(0, 5), st.integers(0, 5), st.integers(0, 5)))
 def test_limits_are_read_as_they_were_written(limits: QueueLimits) -> None:
     if limits.problem():
         with pytest.raises(ValueError, match=r"."):

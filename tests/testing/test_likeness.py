@@ -31,7 +31,7 @@ OF_PARAMETER: dict[str, Any] = {
     "queue": "q", "payload": b"x", "payloads": [b"x", b"y"], "name": "s", "id": ID, "ids": [ID], "claim": CLAIM,
     "claims": [CLAIM], "data": b"x", "delay_s": 1, "partition": 0, "steps": [STEP], "then": STEP, "deps": [ID],
     "page": Page(0, (), False, (), 1, ID, bytes(8)), "lease_s": 30,
-    "root": "/a", "step": "a", "definition": FLOW, "node": "n1",
+    "root": "/a", "prefix": "a.", "open": 5, "to": "r", "step": "a", "definition": FLOW, "node": "n1",
     "worker": WorkerStatus("w", "", "host", 1, {"q": 1}, "", "", 0, 0, 0)}
 
 OF_WORKFLOWS = {"workflow", "await_workflow", "kill_workflow", "exhaust_input", "seal_output"}

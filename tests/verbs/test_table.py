@@ -78,6 +78,8 @@ def test_the_numbers_of_single_verbs_are_those_of_the_cluster() -> None:
     assert option_of(limits, "concurrency").kind == Whole(1, limiting.CONCURRENCY_MAX)
     assert option_of(limits, "rate").kind == option_of(limits, "burst").kind == Whole(1, limiting.RATE_MAX)
     assert option_of(limits, "key_concurrency").kind == Whole(1, limiting.KEY_CONCURRENCY_MAX)
+    assert option_of(limits, "holder_concurrency").kind == Whole(1, limiting.CONCURRENCY_MAX)
+    assert option_of(limits, "longest_lease_s").kind == Seconds(0.001, config.LEASE_MS_MAX / 1000)
     assert option_of(limits, "per_s").kind == Seconds(0.001, limiting.WINDOW_MS_MAX / 1000)
     assert option_of(put, "every_s").kind == Seconds(schedule.EVERY_MS_MIN / 1000, schedule.EVERY_MS_MAX / 1000)
     assert option_of(put, "catch_up").kind == Whole(0, schedule.CATCH_UP_MAX)

@@ -38,8 +38,9 @@ class Claimed(Message):
     """Granted claims, best first; none when nothing waits. Parked for ``waited_ms`` before the grant.
 
     ``withheld``: why there are none though tasks may wait: ``paused``, its queue is; ``limited``, its limits allow
-    no more claims just now; ``leaderless``, some partitions have no leader, and what waits there nobody can grant.
-    Empty when nothing waits, or when the answering node does not know why, or is of an older release."""
+    no more claims just now; ``capped``, they allow its holder no more; ``leaderless``, some partitions have no
+    leader, and what waits there nobody can grant. Empty when nothing waits, or when the answering node does not
+    know why, or is of an older release."""
 
     request: int = fields.number()
     waited_ms: int = fields.number()

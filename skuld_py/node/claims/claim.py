@@ -29,6 +29,7 @@ import attrs
 from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.node.claims.ask_leaders import release
+from skuld_py.node.claims.caps import CAPPED, most_of
 from skuld_py.node.claims.grant import Gates, GrantOperation
 from skuld_py.node.operations.duty import NEVER_MS
 from skuld_py.node.operations.operation import Operation, Operations
@@ -169,7 +170,8 @@ class ClaimOperation(Operation):
         self._untried: list[str] = []
         self._tried: dict[str, None] = {}
         self._granted = m.Claimed(origin.request, 0, ())
-        self.left = wish.count
+        caps = self.view.settings.capped.get(wish.queue)
+        self.left = wish.count if caps is None else most_of(caps, wish.count)
         """How many it wants besides what it was granted."""
         self.fills_until_ms = NEVER_MS
         """Until when other nodes are asked for more, once it was granted something."""
@@ -186,6 +188,11 @@ class ClaimOperation(Operation):
     def is_parked(self) -> bool:
         """Whether it waits for news, and not for an answer."""
         return not self.is_closed and self.current is None
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether it was told that its holder has as many claims as the queue allows one."""
+        return self._withheld == CAPPED
 
     def begin(self, now_ms: int) -> None:
         """Try everywhere once."""

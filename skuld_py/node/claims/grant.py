@@ -22,6 +22,7 @@ from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.history import RELEASED
 from skuld_py.model.setting import home_of
+from skuld_py.node.claims import caps
 from skuld_py.node.claims.horizons import Horizons
 from skuld_py.node.claims.pick import pick
 from skuld_py.node.limits.borrower import Loans
@@ -118,7 +119,7 @@ class GrantOperation(CohortOperation):
     def _grant(self, now_ms: int, vnodes: Mapping[int, Vnode]) -> None:
         if self.fence is not None and self.view.seating.flaw(self.queue, self.fence) is not None:
             vnodes = {}  # the seat went while a horizon or a loan was waited for
-        picked = pick(now_ms, vnodes, self.queue, self.count)
+        picked = pick(now_ms, vnodes, self.queue, self._room() if vnodes else 0)
         for partition, heads in self._within_bytes(vnodes, picked).items():
             vnode = vnodes[partition]
             message, grant = vnode.propose(now_ms, self.request, self.queue, heads, self._lease_ms,
@@ -130,6 +131,19 @@ class GrantOperation(CohortOperation):
         self.decide_if_settled(now_ms)
         if not self.is_closed:
             self._wake(now_ms)
+
+    def _room(self) -> int:
+        """How many claims its holder may be granted now, of as many as it wants."""
+        limits = self.view.settings.capped.get(self.queue)
+        if limits is None:
+            return self.count
+        if not caps.allows_lease(limits, self._lease_ms):
+            room = 0  # its coordinator has not heard of the cap yet
+        else:
+            room = caps.room_of(self.view, limits, self.queue, self._holder, self.count)
+        if not room and self.count:
+            self._withheld = caps.CAPPED
+        return room
 
     def _within_bytes(self, vnodes: Mapping[int, Vnode],
                       picked: Mapping[int, list[bytes]]) -> dict[int, list[bytes]]:

@@ -1,10 +1,10 @@
 """The claims that wait at this node, what wakes them, and how many of them at a time.
 
 A claim is tried again here when a task enters its queue on a partition led here, when its queue is resumed or
-other limits hold, when a leadership is new or grants are possible again, and when the queue ceases to be dry; and
-wherever a peer's gossip names the queue. As many are woken as tasks came, those that wait longest first; of a
-limited queue only as many as its limits could serve. A claim keeps its place while it is tried: if it gets
-nothing, it is before all that came later.
+other limits hold, when a leadership is new or grants are possible again, when the queue ceases to be dry, and when
+claims have ended of a queue that caps them for each holder; and wherever a peer's gossip names the queue. As many
+are woken as tasks came, those that wait longest first; of a limited queue only as many as its limits could serve.
+A claim keeps its place while it is tried: if it gets nothing, it is before all that came later.
 
 No word of work is lost:
 
@@ -12,6 +12,8 @@ No word of work is lost:
   ends with a word unused passes it on.
 * One that was served here wakes the next, while something is left. So a task that was missed, say because a grant
   failed, is claimed behind the next task that comes at the latest.
+* One that got nothing because its holder is at its cap passes its word on, and from then on those that were not
+  told so are woken before it.
 * How much a peer has is unknown here. One claim follows its hint first; each that got something there lets one
   more follow, so they double, and one that got nothing ends the hint.
 
@@ -20,7 +22,7 @@ Rejected: to wake all, and let them find out. Three thousand idle workers made e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 
@@ -74,6 +76,8 @@ class ParkedClaims(Duty):
         """Whether it may wait here, from now on until it ends."""
         limits = self._view.limits
         self._restless[claim.wish.queue] = None
+        if claim.is_capped and any(not other.is_capped for other in self._parked(claim.wish.queue)):
+            self._leftovers[claim.wish.queue] = None
         return self._places.take(claim, limits.parked_claims, limits.parked_claims_each)
 
     def _remove(self, claim: ClaimOperation) -> None:
@@ -104,13 +108,14 @@ class ParkedClaims(Duty):
         steward, loans = self._steward, self._loans
         bulletin = self._view.bulletin
         has_risen = bool(steward.risen) and steward.note_leaderships(now_ms)
+        capped = self._take_capped() if bulletin.freed and self._view.settings.capped else []
         filled, freed = steward.take_moved(now_ms) if bulletin.filled or bulletin.freed else ({}, [])
         for queue in freed:
             loans.note_freed(queue)
         resumed = self._take_resumed() if bulletin.resumed else []
         for queue in resumed:
             loans.moisten(queue)
-        if resumed or loans.told:
+        if resumed or loans.told or capped:
             self._steward.note_resumed(now_ms)
         wet, leftovers = [*loans.wet], [*self._leftovers]
         for news in (loans.wet, loans.told, self._leftovers, self._rights):
@@ -120,7 +125,7 @@ class ParkedClaims(Duty):
         if self._claims:
             self._wake_all(now_ms, filled)
             is_new = has_risen or (may_grant and not could_grant)
-            if stirred := self._claims if is_new else [*resumed, *wet]:
+            if stirred := self._claims if is_new else [*resumed, *wet, *capped]:
                 self._wake_all(now_ms, self._left(stirred))
             if leftovers:
                 self._wake_all(now_ms, {queue: min(1, left) for queue, left in self._left(leftovers).items()})
@@ -130,6 +135,11 @@ class ParkedClaims(Duty):
             self._view.router.changed.clear()
             for queue in restless:
                 self._follow_hint(now_ms, queue)
+
+    def _take_capped(self) -> list[str]:
+        """The queues of which claims have ended anywhere, so that their holders may have others."""
+        names = dict.fromkeys(queue.decode() for _, queue in self._view.bulletin.freed)
+        return [queue for queue in names if queue in self._view.settings.capped]
 
     def _take_resumed(self) -> list[str]:
         """The queues that were resumed, or whose limits have changed."""
@@ -157,10 +167,16 @@ class ParkedClaims(Duty):
         if limits is not None:
             count = min(count, limits.concurrency or limits.burst)
         claims = self._claims[queue].values()
-        parked = list(islice((claim for claim in claims if claim.is_parked), count))
+        parked = list(islice(self._parked(queue), count))
         tried = islice((claim for claim in claims if not (claim.is_parked or claim.has_news)), count - len(parked))
         for claim in [*parked, *tried]:
             claim.wake(now_ms)
+
+    def _parked(self, queue: str) -> Iterator[ClaimOperation]:
+        """The claims that wait, in their order; behind all others those whose holders were at their cap."""
+        claims = self._claims.get(queue, {}).values()
+        for is_capped in (False, True):
+            yield from (claim for claim in claims if claim.is_parked and claim.is_capped is is_capped)
 
     def _follow_hint(self, now_ms: int, queue: str) -> None:
         view = self._view
@@ -170,7 +186,6 @@ class ParkedClaims(Duty):
             return
         party = self._parties.setdefault(queue, Party())
         party.claims = [claim for claim in party.claims if not (claim.is_closed or claim.is_parked)]
-        parked = (claim for claim in self._claims[queue].values() if claim.is_parked)
-        for claim in list(islice(parked, max(0, party.width - len(party.claims)))):
+        for claim in list(islice(self._parked(queue), max(0, party.width - len(party.claims)))):
             claim.try_again(now_ms, view.router.order(queue, peers))
             party.claims.append(claim)

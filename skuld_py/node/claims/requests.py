@@ -9,6 +9,7 @@ from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.history import RELEASED
 from skuld_py.node.claims.ask_leaders import ConcludeOperation, RenewOperation, ReviveOperation
+from skuld_py.node.claims.caps import allows_lease
 from skuld_py.node.claims.claim import ClaimOperation, Parking, lead_claim
 from skuld_py.node.claims.grant import Gates
 from skuld_py.node.claims.verdicts import lead_conclusion, lead_renewal, lead_revival
@@ -42,6 +43,11 @@ class ClaimRequests:
         if not message.takes_proofs and self._view.notary.demands(now_ms):
             raise Refused("old_client", "claim: this client keeps no proofs of claims, without which nobody may"
                           " complete them here; upgrade it to the release of the nodes")
+        caps = self._view.settings.capped.get(message.queue)
+        if caps is not None and not allows_lease(caps, message.lease_ms):
+            raise Refused("lease_too_long", f"lease_s: {message.lease_ms / 1000:g} s is longer than"
+                          f" {message.queue} allows, {caps.lease_ms / 1000:g} s; claim for a shorter time and"
+                          " renew, or raise the cap ('skuld limit')", longest_ms=caps.lease_ms)
         return ClaimOperation(self._operations, self._gates, self._parked, origin, now_ms, message)
 
     def _renew(self, now_ms: int, origin: Origin, message: m.Renew) -> Operation:

@@ -32,8 +32,8 @@ import attrs
 
 from skuld_py.model import ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, Header, header_of
-from skuld_py.model.history import DEP_FAILED, DEP_UNKNOWN, DIED, decode_history
+from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, ON_FAILURE_INSTEAD, Header, header_of
+from skuld_py.model.history import CANCELLED, DEP_FAILED, DEP_UNKNOWN, DIED, decode_history
 from skuld_py.model.notes import MET, End, met_seq
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.amendment import AmendOperation
@@ -53,6 +53,8 @@ PASS_SHARE = 20
 PAUSE_MAX = 10
 """...but the pause between two is at most this many times ``rewatch_ms``: lost word waits for the next pass."""
 FOREVER_MS = 1 << 62
+SUPERSEDED = -1
+"""The verdict on a task that was to be done instead of one that is completed: it is cancelled."""
 
 
 @attrs.define
@@ -249,7 +251,7 @@ def deadline_of(task_id: bytes, header: Header) -> int:
 
 
 class MeetOperation(SilentOperation):
-    """Dependencies have ended: notes, or deaths, for all that wait for them, page by page.
+    """Dependencies have ended: notes, deaths, or cancellings, for all that wait for them, page by page.
 
     The origin is answered ``Told`` when all of it is recorded by majorities.
     """
@@ -294,27 +296,28 @@ class MeetOperation(SilentOperation):
 
     def _record(self, now_ms: int, page: Sequence[tuple[Dependent, End]]) -> None:
         notes: list[Noted] = []
-        dead: dict[bytes, int] = {}
+        over: dict[bytes, int] = {}
         for (task_id, index, header), end in page:
             reason = verdict_of(header.policy, end, now_ms > deadline_of(task_id, header))
             if reason:
-                dead[task_id] = reason
+                over[task_id] = reason
             elif reason is not None:
                 notes.append((task_id, MET, met_seq(index, end)))
-        self._open = bool(notes) + bool(dead)
+        self._open = bool(notes) + bool(over)
         self.extend(now_ms)
         if notes:
             write_notes(self.operations, now_ms, self.origin_of_parts, notes)
-        if dead:
-            change = Change((), self._marks(dead))
+        if over:
+            change = Change((), self._marks(now_ms, over))
             AmendOperation(self.operations, self.origin_of_parts, now_ms, {self._vnode: change},
                            m.Told(self.request)).start(now_ms)
 
-    def _marks(self, dead: Mapping[bytes, int]) -> list[Mark]:
+    def _marks(self, now_ms: int, over: Mapping[bytes, int]) -> list[Mark]:
         replica = self._vnode.replica
-        known = replica.histories(list(dead))
-        return [Mark(task_id, DIED, decode_history(known.get(replica.prefix + task_id)).round + 1, reason)
-                for task_id, reason in dead.items()]
+        known = replica.histories(list(over))
+        return [Mark(task_id, CANCELLED, now_ms) if reason == SUPERSEDED else
+                Mark(task_id, DIED, decode_history(known.get(replica.prefix + task_id)).round + 1, reason)
+                for task_id, reason in over.items()]
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
         """A part is recorded, or may be."""
@@ -331,11 +334,14 @@ class MeetOperation(SilentOperation):
 
 
 def verdict_of(policy: int, end: End, is_overdue: bool) -> int | None:
-    """Why a task dies of a dependency that ended so; 0 when it lives and waits for it no more, None when it still
-    waits.
+    """Why a task dies of a dependency that ended so, or ``SUPERSEDED``; 0 when it lives and waits for it no more,
+    None when it still waits.
 
-    Whatever its policy, a task waits only for a time for an unknown dependency, and never for a collected one.
+    Whatever its policy, a task waits only for a time for an unknown dependency, and never for a collected one. One
+    that is there instead of an unknown one dies: nobody can tell whether that was done.
     """
+    if policy == ON_FAILURE_INSTEAD and end in (End.DONE, End.FAILED):
+        return SUPERSEDED if end is End.DONE else 0
     if end is End.DONE:
         return 0
     if end is End.FAILED:

@@ -24,13 +24,14 @@ from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.bounds import U63_MAX
-from skuld_py.model.limiting import NO_LIMITS, QueueLimits, decode_limits
+from skuld_py.model.limiting import NO_LIMITS, QueueLimits, decode_limits, decode_quota
 from skuld_py.model.messages.settings import SETTINGS_MAX
 from skuld_py.model.schedule import SCHEDULE, Schedule
 from skuld_py.model.setting import (
     KINDS,
     LIMITS,
     PAUSED,
+    QUOTA,
     SETTING_PREFIX,
     SETTINGS_END,
     UNSET,
@@ -59,6 +60,10 @@ class Settings:
         self._limits: dict[str, QueueLimits] = {}
         self.lent: dict[str, QueueLimits] = {}
         """The limits of the queues whose claims need a loan."""
+        self.capped: dict[str, QueueLimits] = {}
+        """The limits of the queues that cap what single holders have."""
+        self.quotas: dict[str, int] = {}
+        """How many tasks may be open of the queues that begin so."""
         self.schedules: dict[str, Schedule] = {}
         """By name; a definition that this program cannot read is left out."""
         self.digest = 0
@@ -112,21 +117,30 @@ class Settings:
             self._bulletin.resumed[row.name] = None
         elif row.kind == LIMITS:
             self._note_limits(row)
+        elif row.kind == QUOTA:
+            self._note_quota(row)
         elif row.kind == SCHEDULE:
             self._note_schedule(row)
 
     def _note_limits(self, row: m.SettingRow) -> None:
-        was_lent, width = row.name in self.lent, self.key_concurrency(row.name)
+        has_held_back = row.name in self.lent or row.name in self.capped
+        width = self.key_concurrency(row.name)
         limits = decode_limits(row.value) if row.value != UNSET and KINDS[LIMITS](row.value) else NO_LIMITS
-        for known, holds in ((self._limits, limits != NO_LIMITS), (self.lent, limits.is_lent)):
+        for known, holds in ((self._limits, limits != NO_LIMITS), (self.lent, limits.is_lent),
+                             (self.capped, limits.has_caps)):
             if holds:
                 known[row.name] = limits
             else:
                 known.pop(row.name, None)
-        if was_lent:
+        if has_held_back:
             self._bulletin.resumed[row.name] = None
         if width != self.key_concurrency(row.name):
             self._bulletin.rewidened[row.name] = None
+
+    def _note_quota(self, row: m.SettingRow) -> None:
+        self.quotas.pop(row.name, None)
+        with suppress(ValueError):
+            self.quotas[row.name] = decode_quota(row.value)
 
     def _note_schedule(self, row: m.SettingRow) -> None:
         self._bulletin.rescheduled[row.name] = None

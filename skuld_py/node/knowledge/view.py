@@ -50,6 +50,8 @@ class View:
         """Whether the clock is good. Renewals need no registry: workers go on while ZooKeeper is away."""
         self.may_grant = False
         """Whether session and clock are good; a node that may not grant does not stand either."""
+        self.rules = parameters.rules
+        """By which the cluster goes."""
         self.protocol = protocol_of(parameters.rules)
         """The newest protocol that all nodes understand."""
         self.is_leaving = False

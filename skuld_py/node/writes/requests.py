@@ -20,6 +20,7 @@ from skuld_py.node.operations.requests import Asked
 from skuld_py.node.writes.cancel import CancelOperation
 from skuld_py.node.writes.keep import Keeper
 from skuld_py.node.writes.names import Found, Naming
+from skuld_py.node.writes.quotas import Quotas
 from skuld_py.node.writes.tasks import batch_of, check_tasks, named_in, part_of, without
 from skuld_py.node.writes.unled import Unled
 from skuld_py.node.writes.write import Named, WriteOperation
@@ -38,6 +39,7 @@ class WriteRequests:
         self._outbox = operations.outbox
         self._admission = admission
         self._unled = Unled(operations.view)
+        self._quotas = Quotas(operations.view)
         self.asked: Asked = {m.Enqueue: self._enqueue, m.Append: self._append, m.Complete: self._complete,
                              m.Cancel: self._cancel}
         self.served = Keeper(operations.view, floor).served
@@ -52,6 +54,8 @@ class WriteRequests:
         if self._view.timing.refuse_unled:
             self._unled.check(now_ms, groups)
         w = self._admission.owners(message.w)  # here it is refused: behind peers' answers it would end the node
+        if self._view.settings.quotas:
+            self._quotas.check(now_ms, message.batches)  # last, since what is let in counts
         named = named_in(message.batches) if is_odd else {}
         if not named:
             return self._write(now_ms, origin, w, message.batches, groups=groups)

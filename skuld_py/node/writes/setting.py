@@ -16,9 +16,10 @@ import attrs
 
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
+from skuld_py.model.limiting import CAPS_RULES, decode_limits
 from skuld_py.model.messages.settings import SETTINGS_MAX
 from skuld_py.model.schedule import SCHEDULE, Schedule
-from skuld_py.model.setting import UNSET, check_setting, rank_of, setting_key
+from skuld_py.model.setting import LIMITS, QUOTA, UNSET, check_setting, rank_of, setting_key
 from skuld_py.node.knowledge.floor import FUTURE_MS_MAX
 from skuld_py.node.knowledge.settings import PAGE_ROWS
 from skuld_py.node.operations.operation import Operation, Operations
@@ -146,6 +147,8 @@ class SettingRequests:
     def _put(self, now_ms: int, origin: Origin, message: m.PutSetting) -> Operation:
         settings, kind, name = self._view.settings, message.kind, message.name
         check_setting(kind, message.value)
+        if message.value != UNSET and _needs_new_rules(kind, message.value):
+            self._check_rules()
         if kind == SCHEDULE and message.value != UNSET:
             schedule = Schedule.decode(message.value)
             self._check(schedule, now_ms)
@@ -159,6 +162,13 @@ class SettingRequests:
                           " setting and use the version told")
         return WriteSetting(self._operations, origin, now_ms, message)
 
+    def _check_rules(self) -> None:
+        rules = self._view.rules
+        if rules < CAPS_RULES:
+            raise Refused("old_rules", f"value: this cluster goes by rules {rules}, and caps for each holder and"
+                          f" quotas need rules {CAPS_RULES}; once all its nodes know them, raise them with 'skuld"
+                          f" cluster rules {self._view.parameters.cluster} --raise'", rules=rules)
+
     def _tell(self, now_ms: int, peer: str, message: m.GetSettings) -> m.GotSettings:
         rows, upto = self._view.settings.page(message.kind, message.name, message.after)
         return m.GotSettings(message.request, rows, upto, 1 + max((row.version for row in rows), default=0))
@@ -167,3 +177,8 @@ class SettingRequests:
         self._view.settings.join([m.SettingRow(message.kind, message.name, message.version, message.writer,
                                                message.value)])
         return m.SettingPut(message.request, 1, ())
+
+
+def _needs_new_rules(kind: str, value: bytes) -> bool:
+    """Whether nodes that know older rules only would not go by it."""
+    return kind == QUOTA or (kind == LIMITS and decode_limits(value).has_caps)

@@ -12,7 +12,7 @@ from skuld_py.config import AHEAD_MS_MAX
 from skuld_py.errors import Refused
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header, encode_body, is_plain, split_body
+from skuld_py.model.body import ON_FAILURE_INSTEAD, Header, encode_body, is_plain, split_body
 from skuld_py.model.prelude import NAMED, ONE_DEP_BYTES, Prelude, only_deps
 from skuld_py.node.knowledge.floor import FUTURE_MS_MAX
 from skuld_py.node.knowledge.view import View
@@ -22,6 +22,10 @@ from skuld_py.node.writes.write import Named
 LATE_MS_MAX = 60_000
 """How long ago a task with a unique name may have been asked for, besides the skew bound; clients ask again for
 seconds only. So no clock that is far behind puts another content in the place of one acknowledged long ago."""
+
+
+INSTEAD_RULES = 4
+"""Nodes that know older ones only take a task that is there instead of another one for malformed."""
 
 
 def check_tasks(now_ms: int, view: View, batches: Sequence[m.TaskBatch]) -> bool:
@@ -41,6 +45,7 @@ def check_tasks(now_ms: int, view: View, batches: Sequence[m.TaskBatch]) -> bool
         if not is_plain(batch.header):
             is_odd, header = True, Header.decode(batch.header)
             _check_window(header.window_ms, view.retention.keep_ms)
+            _check_policy(header.policy, view)
             payloads = _behind_preludes(now_ms, view.parameters.skew_ms, header, batch)
         elif ids.any_laned(batch.ids):
             raise Refused("bad_id", "id: is of a lane, but the task has no key; give the key, or another id")
@@ -77,6 +82,14 @@ def _check_window(window_ms: int, keep_ms: int) -> None:
         raise Refused("bad_unique", f"window: a name would be unique for {window_ms / 1000:g} s, but ended tasks"
                       f" are kept for {keep_ms / 1000:g} s, the nodes' --retention; use a shorter window, or start"
                       " the nodes with a longer retention")
+
+
+def _check_policy(policy: int, view: View) -> None:
+    if policy == ON_FAILURE_INSTEAD and view.rules < INSTEAD_RULES:
+        raise Refused("old_rules", f"policy: this cluster goes by rules {view.rules}, and a task that is there"
+                      f" instead of another one, as a moved one, needs rules {INSTEAD_RULES}; once all its nodes"
+                      f" know them, raise them with 'skuld cluster rules {view.parameters.cluster} --raise'",
+                      rules=view.rules)
 
 
 def _check_made(now_ms: int, made_ms: int, skew_ms: int) -> None:

@@ -36,7 +36,7 @@ import attrs
 
 from skuld_py.crdt import Min
 from skuld_py.model import columns
-from skuld_py.model.body import Body, split_body
+from skuld_py.model.body import Body, header_of, split_body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
 from skuld_py.model.ids import ID_BYTES, is_laned
 from skuld_py.model.notes import MET, SUB, End, lets_go, met_seq, split_met
@@ -355,7 +355,7 @@ class Filing:
             raw, rest = split_body(body)
             prelude, place = tables.place_of_header(raw)
             deps = only_deps(prelude, (rest,)) if seq == _ONLY_ONE_DONE and key not in histories else []
-            if deps:
+            if deps and lets_go(End.DONE, header_of(body).policy):
                 simple.append((deps[0], key[2:]))
                 places.append(place)
             else:

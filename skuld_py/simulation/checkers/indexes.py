@@ -17,7 +17,7 @@ from skuld_py.simulation.checkers.keys import widths_of, wrong_lanes
 
 _COUNTS = struct.Struct(">7q")
 MET, SUB, TOLD = 1, 2, 3
-IGNORE = 3
+IGNORE, INSTEAD = 3, 4
 _STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead")
 _NOTHING = (0,) * len(_STATES)
 
@@ -116,7 +116,7 @@ def notes_of(store: Records) -> dict[tuple[bytes, int], list[int]]:
 
 def _missing(record: bytes, met: Sequence[int]) -> dict[bytes, int]:
     body = Body.decode(record)
-    enough = (1, 2, 3) if body.header.policy == IGNORE else (1,)
+    enough = {IGNORE: (1, 2, 3), INSTEAD: (2,)}.get(body.header.policy, (1,))
     known = {seq >> 2 for seq in met if seq & 3 in enough}
     return {dep: index for index, dep in enumerate(body.deps) if index not in known}
 

@@ -24,7 +24,7 @@ from skuld_py.simulation.checkers.evidence import (
 )
 from skuld_py.simulation.history import Status
 
-IGNORE = 3
+IGNORE, INSTEAD = 3, 4
 
 
 def known_anywhere(evidence: Evidence) -> dict[bytes, TaskHistory]:
@@ -40,8 +40,9 @@ def dependencies_are_done(evidence: Evidence) -> Finding:
     """[C13] A task is claimed only after a completion of each task it needs was sent, and that one stays.
 
     Of one that takes what fails as done: or after it was cancelled, or has died; or, where it is unknown, after
-    the time that the task gives to that, or when it is too old to be enqueued any more. Of a collected task no
-    more is known than that it had ended.
+    the time that the task gives to that, or when it is too old to be enqueued any more. Of one that is there
+    instead of what it needs: only after that was cancelled, or has died. Of a collected task no more is known than
+    that it had ended.
     """
     done, cancelled = _first_asked(evidence, m.Complete), _first_asked(evidence, m.Cancel)
     known = known_anywhere(evidence)
@@ -50,7 +51,11 @@ def dependencies_are_done(evidence: Evidence) -> Finding:
 
     def broken() -> Iterator[str]:
         for told, need, dep in pairs:
-            if done.get(dep, told.operation.done_ms) < told.operation.done_ms:
+            if need.policy == INSTEAD:
+                if not (cancelled.get(dep, told.operation.done_ms) < told.operation.done_ms
+                        or dep in evidence.collected or _was_dead(known.get(dep))):
+                    yield f"{dep.hex()} was neither cancelled nor dead before {told.operation}, which is instead"
+            elif done.get(dep, told.operation.done_ms) < told.operation.done_ms:
                 yield from _unmade(evidence, told, dep)
             elif need.policy != IGNORE:
                 yield f"{dep.hex()} was not completed before {told.operation}"

@@ -5,7 +5,15 @@ from __future__ import annotations
 from simulation.planted_stories.cases import Cases
 from simulation.story import NODES, OTHER, REFUSED, TASK, THIRD, TOKEN, Story, completed, record
 from skuld_py.model import messages as m
-from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, ON_FAILURE_WAIT, Body, Header, split_body
+from skuld_py.model.body import (
+    ON_FAILURE_FAIL,
+    ON_FAILURE_IGNORE,
+    ON_FAILURE_INSTEAD,
+    ON_FAILURE_WAIT,
+    Body,
+    Header,
+    split_body,
+)
 from skuld_py.model.columns import pack
 from skuld_py.model.history import DEP_FAILED, DIED, encode_mark
 from skuld_py.partition.data import tables
@@ -62,6 +70,8 @@ CASES: Cases = {
                 .store("history", OTHERS_KEY, record(TOKEN), ("n2",)), "n2"),
             "cancelled, of one that dies of that": (
                 lambda: needing(ON_FAILURE_FAIL).cancel(5, task=OTHER).claim(), "was not completed"),
+            "completed, of one that is there instead": (
+                lambda: needing(ON_FAILURE_INSTEAD).complete(5, task=OTHER).claim(), "neither cancelled nor dead"),
             "unknown, of one that waits": (
                 lambda: needing().claim(at_ms=5_000), "was not completed"),
             "cancelled later": (
@@ -102,8 +112,11 @@ IGNORED = (
     lambda: needing(ON_FAILURE_IGNORE).know(wall_start_ms=1_000, skew_ms=5).claim(at_ms=95),
     lambda: needing(ON_FAILURE_IGNORE, OTHER).claim(at_ms=1_200).drop("history", OTHERS_KEY, "n1"),
     lambda: needing(ON_FAILURE_IGNORE).know(wall_start_ms=1_000, keep_ms=50).claim(at_ms=60),
+    lambda: needing(ON_FAILURE_INSTEAD).cancel(5, task=OTHER).claim(),
+    lambda: needing(ON_FAILURE_INSTEAD).cancel(5, task=OTHER).complete(8, task=OTHER).claim(),
+    lambda: needing(ON_FAILURE_INSTEAD).store("history", OTHERS_KEY, encode_mark(DIED, 1, DEP_FAILED)).claim(),
 )
-"""Sound lives of a task that takes what fails for done."""
+"""Sound lives of a task that takes what fails for done, or is done instead of it."""
 UNDECIDED = (
     lambda: blocked().store("history", OTHERS_KEY, DONE).know(calm_ms=None),
     lambda: blocked().store("history", OTHERS_KEY, DONE).know(equal_ms=None, end_ms=1_099),

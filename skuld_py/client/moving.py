@@ -1,0 +1,170 @@
+"""Tasks moved to another queue: copies there, each of which is done *instead* of the first task.
+
+What is enqueued never changes, so a task is moved by a copy. The copy comes first, so that none is lost, and
+waits for the first task (``ON_FAILURE_INSTEAD``): only when that is cancelled, or dead, and held by nobody, may
+the copy be claimed; when it is completed, the copy is cancelled. Then the first task is cancelled. So of the two
+one may be claimed at a time, whoever claims the first one meanwhile, and wherever the mover stops: until it is
+cancelled the first one is there as before. The copy's id follows from the first one's id and the queue: who moves
+again makes no second copy, and cancels what was left. It is as old as the first one, so what is moved stays in its
+order.
+
+A copy is all that the first task was, but for its unique name, which is one of the queue that it leaves, and for
+its dependencies, which are met; its attempts are counted anew. Its only dependency says where it came from.
+
+Left where they are: what is claimed, for its holder works on it; what waits for others, since a task has one
+policy for all that it waits for; what others wait for, since they would see it cancelled, and die or wait for
+ever; and what is so old that no copy would be taken any more.
+
+Rejected: to cancel first. What is interrupted between the two would be lost, and nothing would find it again.
+Also rejected: a header that names the first task, which would make a batch of each copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from skuld_py.client import checking
+from skuld_py.client.asking import Work, as_part, ask, verb
+from skuld_py.client.options import batches_of
+from skuld_py.client.preludes import Time
+from skuld_py.client.reading import GET_TASKS
+from skuld_py.client.selecting import CLAIMED, TO_COME, Selecting
+from skuld_py.errors import Refused, SkuldError
+from skuld_py.model import columns, ids, names
+from skuld_py.model import messages as m
+from skuld_py.model.body import ON_FAILURE_INSTEAD, Body
+from skuld_py.model.ids import TaskId
+from skuld_py.model.notes import SUB
+from skuld_py.model.task import Task
+
+UNKNOWN_MS = 24 * 3_600_000
+"""How long a copy waits for its first task where nobody knows that."""
+_ID_HEAD_BYTES = 12
+
+
+@attrs.frozen
+class Moved:
+    """How many tasks are moved, and how many were left: ``held`` by a claim; ``tied``, since they wait for others
+    or others for them; ``old``, of which no copy is taken any more."""
+
+    count: int = 0
+    held: int = 0
+    tied: int = 0
+    old: int = 0
+
+
+@attrs.frozen
+class Copy:
+    """What is to be stored instead of ``first``: an id, a header's bytes, and what stands behind it."""
+
+    first: TaskId
+    id: TaskId
+    head: bytes
+    rest: bytes
+
+
+def copy_of(first: bytes, record: bytes, queue: str) -> Copy:
+    """A task as it is to be in a queue; ``record`` is its body."""
+    body = Body.decode(record)
+    header = attrs.evolve(body.header, queue=queue, window_ms=0, policy=ON_FAILURE_INSTEAD, dep_wait_ms=UNKNOWN_MS)
+    made = attrs.evolve(body, header=header, made_ms=0, unique="", deps=(first,))
+    return Copy(TaskId(first), id_of_copy(first, queue, body.key), made.header.encode(), made.rest)
+
+
+def id_of_copy(first: bytes, queue: str, key: str) -> TaskId:
+    """The id that a task's copy has in a queue: with the task's time and number, which are its place in the order,
+    a nonce by the whole id and the queue, and a route as any task there has."""
+    digest = hashlib.blake2b(first + queue.encode(), digest_size=8, person=b"skuld moved").digest()
+    route = ids.lane_route(queue, key).to_bytes(4, "big") if key else digest[4:]
+    return TaskId(first[:_ID_HEAD_BYTES] + digest[:4] + route)
+
+
+class Moving(Selecting):
+    """The verb that moves."""
+
+    @verb
+    def move_all(self, queue: str, to: str, *, function: str | None = None, since: Time | None = None,
+                 until: Time | None = None, dry_run: bool = False,
+                 progress: Callable[[int], None] | None = None) -> Work[Moved]:
+        """Move all tasks of a queue that wait or are scheduled to another one; gives how many, and how many were
+        left and why. Which of them is chosen as in ``retry_all``.
+
+        A moved task is a copy with another id, which is done instead of the first one: as old, and as it was, but
+        without a unique name, and with all its attempts before it. The first one is cancelled, and the copy lives
+        once it is, and is held by nobody; if a worker completes it meanwhile, the copy is cancelled. So none is
+        lost and none is done twice, whatever breaks; move again. Left are those that are claimed, that wait for
+        others or that others wait for, and that are too old.
+
+        Refused as ``old_rules`` in a cluster that goes by rules before 4."""
+        names.check_name("to", to)
+        for field, name in (("queue", queue), ("to", to)):
+            if str(name).startswith(names.QUEUES_OF_WORKFLOWS):
+                raise Refused("bad_name", f"{field}: {name!r} is a queue of a workflow, which makes its tasks by"
+                              " itself; name another", field=field)
+        if to == queue:
+            raise Refused("bad_name", f"to: {to!r} is the queue where they are; name another", field="to")
+        names.check_name("queue", queue)
+        left = Counter[str]()
+        choice = self._choice(queue, TO_COME | CLAIMED, since, until, function, None)
+        count = yield from self._each_page(choice, lambda tasks: self._moved(to, tasks, left, dry_run), progress)
+        return Moved(count, **left)
+
+    def _moved(self, to: str, tasks: Sequence[Task], left: Counter[str], is_dry: bool) -> Work[int]:
+        """How many of a page are moved, or would be."""
+        held = [task.id for task in tasks if task.state == "claimed"]
+        tied = [task.id for task in tasks if {*task.deps} & {*task.blocked_by}]
+        left["held"] += len(held)
+        left["tied"] += len(tied)
+        others = {*held, *tied}
+        copies = yield from self._copies(to, [task.id for task in tasks if task.id not in others], left)
+        if is_dry or not copies:
+            return len(copies)
+        stored = yield from self._stored(copies)
+        left["old"] += len(copies) - len(stored)
+        if not stored:
+            return 0
+        return (yield from as_part(1, self._cancelled([copy.first for copy in stored])))
+
+    def _copies(self, to: str, task_ids: Sequence[bytes], left: Counter[str]) -> Work[list[Copy]]:
+        """The copies to be made. What others wait for is left; but a copy that is there waits, too, and then its
+        first task is moved to the end."""
+        made: list[Copy] = []
+        awaited: dict[TaskId, None] = {}
+        for start in range(0, len(task_ids), GET_TASKS):
+            answer = (yield from ask(m.Got, m.Get(0, b"".join(task_ids[start : start + GET_TASKS])))).message
+            for row in answer.tasks:
+                if len(row.body):
+                    made.append(copy_of(row.id, row.body.unpack()[0], to))
+                    if SUB in columns.unpack_u64(row.tokens):
+                        awaited[made[-1].id] = None
+        there = {task.id for task in (yield from self._bare([*awaited]))}
+        tied = {copy_id for copy_id in awaited if copy_id not in there}
+        left["tied"] += len(tied)
+        return [copy for copy in made if copy.id not in tied]
+
+    def _stored(self, copies: Sequence[Copy]) -> Work[list[Copy]]:
+        """Those that are stored now. Where one is too old, halves are asked for, so that it is left out alone."""
+        stored: list[Copy] = []
+        for rests in checking.chunks([copy.rest for copy in copies]):
+            part = copies[len(stored) : len(stored) + len(rests)]
+            batches = batches_of([copy.head for copy in part], [copy.id for copy in part], rests)
+            try:
+                yield from as_part(len(stored), ask(m.Acked, m.Enqueue(0, 0, batches)))
+            except SkuldError as error:
+                if error.code == "malformed":
+                    raise Refused("old_rules", "to: the node that was asked does not know of tasks that are there"
+                                  " instead of others; upgrade the nodes, then raise the rules of the cluster"
+                                  " ('skuld cluster rules')") from error
+                if error.code != "too_old":
+                    raise
+                if len(copies) == 1:
+                    return []
+                half = len(copies) // 2
+                first = yield from self._stored(copies[:half])
+                return first + (yield from as_part(len(first), self._stored(copies[half:])))
+            stored += part
+        return stored
