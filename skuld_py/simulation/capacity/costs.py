@@ -1,0 +1,106 @@
+"""What a node's work costs in the model, what it leaves out, and how the costs are found.
+
+A node does one thing at a time, as the real loop does: it takes what has come, steps its machine, sends, and waits
+for its commit. Its processor pays for each message that it takes or sends (``message_ms``), for each byte of these
+(``byte_ms``), and for each turn that commits (``commit_ms``); its disk for each commit (``disk_ms``).
+
+The defaults were found by ``scripts/bench nodes``, which measures the processor time of real nodes and fits the
+three to the counts of the same work in this world (``fitted``); it prints them, and with them what the model says
+of the sizes that it was not fitted to.
+
+Left out, so that real clusters do worse than the model: the bandwidth of networks and switches (each message takes
+``wire_ms``, whatever is on its way), ZooKeeper (its answers take ``registry_ms``), the time of the clients, caches
+and the kernel's work for thousands of connections, the growth of a store (a commit costs the same at any size),
+failures and elections while tasks are counted. Left out, so that they do better: the threads of ZeroMQ, which work
+beside the loop in a real node and count as its work here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import attrs
+
+
+@attrs.frozen
+class Costs:
+    """Milliseconds of a node's time."""
+
+    message_ms: float = 0.06
+    byte_ms: float = 2.5e-5
+    commit_ms: float = 0.2
+    disk_ms: float = 0.3
+    wire_ms: float = 0.25
+    """From one machine to another, or to a client."""
+    registry_ms: float = 3.0
+
+
+@attrs.define
+class Counts:
+    """What a node, or all of them, did: ``messages`` and ``bytes`` taken and sent."""
+
+    messages: int = 0
+    bytes: int = 0
+    commits: int = 0
+
+    def busy_ms(self, costs: Costs) -> float:
+        """Processor time."""
+        return (self.messages * costs.message_ms + self.bytes * costs.byte_ms
+                + self.commits * costs.commit_ms)
+
+    def since(self, before: Counts) -> Counts:
+        """What came on top."""
+        return Counts(self.messages - before.messages, self.bytes - before.bytes, self.commits - before.commits)
+
+
+@attrs.frozen
+class Sample:
+    """Work of which both are known: its counts here, and the processor time that real nodes took for it."""
+
+    counts: Counts
+    took_ms: float
+
+
+def total(counts: Sequence[Counts]) -> Counts:
+    """Those of several nodes together."""
+    return Counts(sum(each.messages for each in counts), sum(each.bytes for each in counts),
+                  sum(each.commits for each in counts))
+
+
+def fitted(samples: Sequence[Sample], costs: Costs) -> Costs:
+    """The costs with the three that make the least relative error over the samples, none of them negative.
+
+    Of three unknowns there are seven choices of those that are not zero; each is solved, and the best without a
+    negative one is taken.
+    """
+    rows = [tuple(value / sample.took_ms for value in attrs.astuple(sample.counts)) for sample in samples]
+    best, least = (0.0, 0.0, 0.0), float(len(samples))
+    for size in (1, 2, 3):
+        for chosen in combinations(range(3), size):
+            found = _solved([[row[column] for column in chosen] for row in rows])
+            if found is None or min(found) < 0:
+                continue
+            values = dict(zip(chosen, found, strict=True))
+            error = sum((sum(row[column] * value for column, value in values.items()) - 1) ** 2 for row in rows)
+            if error < least:
+                best, least = (values.get(0, 0.0), values.get(1, 0.0), values.get(2, 0.0)), error
+    return attrs.evolve(costs, message_ms=best[0], byte_ms=best[1], commit_ms=best[2])
+
+
+def _solved(rows: Sequence[Sequence[float]]) -> list[float] | None:
+    """The least squares of ``rows x = 1``; None where the columns depend on each other."""
+    size = len(rows[0])
+    matrix = [[sum(row[one] * row[other] for row in rows) for other in range(size)]
+              + [sum(row[one] for row in rows)] for one in range(size)]
+    for at in range(size):
+        pivot = matrix[at][at]
+        if pivot <= 1e-12 * max(abs(row[each]) for each, row in enumerate(matrix)):
+            return None
+        matrix[at] = [value / pivot for value in matrix[at]]
+        for other in range(size):
+            if other != at:
+                factor = matrix[other][at]
+                matrix[other] = [value - factor * base
+                                 for value, base in zip(matrix[other], matrix[at], strict=True)]
+    return [row[-1] for row in matrix]
