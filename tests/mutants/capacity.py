@@ -15,8 +15,11 @@ MUTANTS: tuple[Mutant, ...] = (
            "self.agenda.after(busy_ms, self._end, seat, late)", "V1",
            TESTS + "test_an_answer_takes_the_wire_there_and_back_to_nodes_and_client_and_two_commits", seeds=0),
     mutant("capacity-is-always-linear", "nodes that bring ever less count as linear", "capacity.runs.linear",
-           "part = (phase.rate / phase.nodes) / (first.rate / first.nodes)", "part = phase.rate / first.rate", "V1",
+           "part = (phase.rate / phase.nodes) / (first.rate / first.nodes)", "part = phase.rate / first.rate",
+           "V1",
            TESTS + "test_nodes_that_bring_ever_less_are_not_linear", seeds=0),
-    mutant("capacity-copies-everywhere", "a node that has nothing to do with a task is sent it",
-           "quorum.owners_all", "", "", "V1", TESTS, seeds=0),
+    mutant("gossip-at-every-write", "each write makes its leaders tell all nodes of it, so a task costs more where"
+           " there are more of them", "Gossiper.note_filled",
+           "if not self._view.router.is_listed(self._view.me.name, queue):", "if True:", "V1",
+           TESTS + "test_a_task_costs_all_nodes_together_the_same_and_each_its_part", seeds=0),
 )
