@@ -21,5 +21,5 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("gossip-at-every-write", "each write makes its leaders tell all nodes of it, so a task costs more where"
            " there are more of them", "Gossiper.note_filled",
            "if not self._view.router.is_listed(self._view.me.name, queue):", "if True:", "V1",
-           TESTS + "test_a_task_costs_all_nodes_together_the_same_and_each_its_part", seeds=0),
+           TESTS + "test_what_nodes_tell_each_other_unasked_is_bound_to_time_and_not_to_tasks", seeds=0),
 )

@@ -1,11 +1,12 @@
 """What a node's work costs in the model, what it leaves out, and how the costs are found.
 
 A node does one thing at a time, as the real loop does: it takes what has come, steps its machine, sends, and waits
-for its commit. Its processor pays for each message that it takes or sends (``message_ms``), for each byte of these
-(``byte_ms``), and for each turn that commits (``commit_ms``); its disk for each commit (``disk_ms``).
+for its commit. Its processor pays for each such turn (``turn_ms``), for each message that it takes or sends
+(``message_ms``), for each byte of these (``byte_ms``), and for each commit (``commit_ms``); its disk for each
+commit (``disk_ms``).
 
 The defaults were found by ``scripts/bench nodes``, which measures the processor time of real nodes and fits the
-three to the counts of the same work in this world (``fitted``); it prints them, and with them what the model says
+four to the counts of the same work in this world (``fitted``); it prints them, and with them what the model says
 of the sizes that it was not fitted to.
 
 Left out, so that real clusters do worse than the model: the bandwidth of networks and switches (each message takes
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from operator import mul
 
 import attrs
 
@@ -27,31 +29,44 @@ import attrs
 class Costs:
     """Milliseconds of a node's time."""
 
+    turn_ms: float = 0.2
     message_ms: float = 0.06
-    byte_ms: float = 2.5e-5
+    byte_ms: float = 1.2e-5
     commit_ms: float = 0.2
     disk_ms: float = 0.3
     wire_ms: float = 0.25
     """From one machine to another, or to a client."""
     registry_ms: float = 3.0
 
+    @property
+    def prices(self) -> tuple[float, float, float, float]:
+        """What is fitted."""
+        return self.turn_ms, self.message_ms, self.byte_ms, self.commit_ms
+
 
 @attrs.define
 class Counts:
-    """What a node, or all of them, did: ``messages`` and ``bytes`` taken and sent."""
+    """What a node, or all of them, did: ``messages`` and ``bytes`` taken and sent. ``unasked``: messages that no
+    request caused (gossip), which are among the others."""
 
+    turns: int = 0
     messages: int = 0
     bytes: int = 0
     commits: int = 0
+    unasked: int = 0
+
+    @property
+    def paid(self) -> tuple[int, int, int, int]:
+        """What costs, in the order of the costs."""
+        return self.turns, self.messages, self.bytes, self.commits
 
     def busy_ms(self, costs: Costs) -> float:
         """Processor time."""
-        return (self.messages * costs.message_ms + self.bytes * costs.byte_ms
-                + self.commits * costs.commit_ms)
+        return sum(count * cost for count, cost in zip(self.paid, costs.prices, strict=True))
 
     def since(self, before: Counts) -> Counts:
         """What came on top."""
-        return Counts(self.messages - before.messages, self.bytes - before.bytes, self.commits - before.commits)
+        return Counts(*(now - was for now, was in zip(attrs.astuple(self), attrs.astuple(before), strict=True)))
 
 
 @attrs.frozen
@@ -64,28 +79,27 @@ class Sample:
 
 def total(counts: Sequence[Counts]) -> Counts:
     """Those of several nodes together."""
-    return Counts(sum(each.messages for each in counts), sum(each.bytes for each in counts),
-                  sum(each.commits for each in counts))
+    return Counts(*map(sum, zip(*map(attrs.astuple, counts), strict=True)))
 
 
 def fitted(samples: Sequence[Sample], costs: Costs) -> Costs:
-    """The costs with the three that make the least relative error over the samples, none of them negative.
+    """The costs with the four that make the least relative error over the samples, none of them negative.
 
-    Of three unknowns there are seven choices of those that are not zero; each is solved, and the best without a
+    Of four unknowns there are fifteen choices of those that are not zero; each is solved, and the best without a
     negative one is taken.
     """
-    rows = [tuple(value / sample.took_ms for value in attrs.astuple(sample.counts)) for sample in samples]
-    best, least = (0.0, 0.0, 0.0), float(len(samples))
-    for size in (1, 2, 3):
-        for chosen in combinations(range(3), size):
+    rows = [tuple(value / sample.took_ms for value in sample.counts.paid) for sample in samples]
+    best, least = [0.0] * 4, float(len(samples))
+    for size in (1, 2, 3, 4):
+        for chosen in combinations(range(4), size):
             found = _solved([[row[column] for column in chosen] for row in rows])
             if found is None or min(found) < 0:
                 continue
-            values = dict(zip(chosen, found, strict=True))
-            error = sum((sum(row[column] * value for column, value in values.items()) - 1) ** 2 for row in rows)
-            if error < least:
-                best, least = (values.get(0, 0.0), values.get(1, 0.0), values.get(2, 0.0)), error
-    return attrs.evolve(costs, message_ms=best[0], byte_ms=best[1], commit_ms=best[2])
+            values = [dict(zip(chosen, found, strict=True)).get(column, 0.0) for column in range(4)]
+            error = sum((sum(map(mul, row, values)) - 1) ** 2 for row in rows)
+            if error < least - 1e-12:
+                best, least = values, error
+    return attrs.evolve(costs, turn_ms=best[0], message_ms=best[1], byte_ms=best[2], commit_ms=best[3])
 
 
 def _solved(rows: Sequence[Sequence[float]]) -> list[float] | None:

@@ -16,6 +16,7 @@ import attrs
 
 from skuld_py.cluster.placement import place
 from skuld_py.config import Parameters
+from skuld_py.model import messages as m
 from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.events import (
     Answer,
@@ -36,7 +37,6 @@ from skuld_py.model.events import (
     Ticked,
 )
 from skuld_py.model.memory_store import MemoryStore
-from skuld_py.model.messages import Message
 from skuld_py.node.node import Node
 from skuld_py.node.turn import take_turn
 from skuld_py.simulation.capacity.costs import Costs, Counts
@@ -49,6 +49,7 @@ START_MS = 1_700_000_000_000
 LEADS_EACH = 4
 """At least so many partitions for each node, and a power of two in all."""
 SETTLE_S_MAX = 120
+UNASKED = (m.Gossip, m.PartialGossip)
 
 
 class Unsettled(Exception):
@@ -86,7 +87,7 @@ class World:
         self.parameters = Parameters(CLUSTER, f"{CLUSTER}-1", partitions_of(nodes), replicas, claim_key=KEY)
         self.costs, self.is_free = costs, True
         self.agenda = Agenda()
-        self.hear: Callable[[bytes, str, Message], None] = lambda client, node, message: None
+        self.hear: Callable[[bytes, str, m.Message], None] = lambda client, node, message: None
         self._documents: dict[int, tuple[int, Document]] = {}
         names = tuple(f"10.0.{number // 250}.{number % 250 + 1}:13000" for number in range(nodes))
         self._owners = place(names, self.parameters.partitions, self.parameters.replicas)
@@ -161,7 +162,11 @@ class World:
         if not events:
             self._arm(seat)
             return
-        seat.counts.messages += sum(1 for _, size in inbox if size)
+        seat.counts.turns += 1
+        for event in events:
+            if isinstance(event, Received | Asked):
+                seat.counts.messages += 1
+                seat.counts.unasked += isinstance(event.message, UNASKED)
         seat.counts.bytes += sum(size for _, size in inbox)
         turn = take_turn(seat.node, self.now_ms, events)
         early, late = self._packed(seat, turn.early), self._packed(seat, turn.late)
@@ -213,10 +218,11 @@ class World:
             return lambda: self.agenda.after(self.costs.registry_ms, self._swap, seat, effect)
         return None
 
-    def _sent(self, seat: Seat, message: Message) -> int:
+    def _sent(self, seat: Seat, message: m.Message) -> int:
         size = sum(map(len, encode(Envelope(seat.member.name, CLUSTER, (message,)))))
         seat.counts.messages += 1
         seat.counts.bytes += size
+        seat.counts.unasked += isinstance(message, UNASKED)
         return size
 
     def _let_out(self, leaving: Sequence[Callable[[], None]]) -> None:
@@ -238,7 +244,7 @@ class World:
 
     # -- clients -------------------------------------------------------------------------------
 
-    def ask(self, client: bytes, node: str, message: Message) -> None:
+    def ask(self, client: bytes, node: str, message: m.Message) -> None:
         """A client's request, on its way."""
         size = sum(map(len, encode(Envelope("", CLUSTER, (message,)))))
         self.agenda.after(self.costs.wire_ms, self._arrive, self.seats[node], Asked(client, message), size)
