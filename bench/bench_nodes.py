@@ -6,8 +6,8 @@ share it, count little. At fixed N the sum over the nodes must stay nearly the s
 as 1/nodes. No tasks a second are shown: nodes on one machine take them from each other.
 
 The other part: the real node machines in virtual time (``skuld_py.simulation.capacity``), each with a processor
-and a disk of its own. What a message, a byte and a commit cost is fitted to the real 3 nodes; how well that
-foretells 5 and 7 is printed. ``costs`` there says what the model leaves out.
+and a disk of its own. What turns, messages, bytes, tasks and commits cost is fitted to the real 3 and 7
+nodes; how well that foretells 5 is printed. ``costs`` there says what the model leaves out.
 
     scripts/bench nodes [--sizes N ...] [--simulated N ...] [--batches N ...] [--tasks N] [--out DIRECTORY]
 """
@@ -175,17 +175,19 @@ def counted(nodes: int, batch: int, costs: Costs) -> dict[str, Phase]:
 
 
 def calibrated(found: list[Real], costs: Costs) -> Costs:
-    """The costs, fitted to the smallest cluster; printed with what they say of all."""
-    least = min(each.nodes for each in found)
+    """The costs, fitted to all sizes but those in between; printed with what they say of all."""
+    sizes = sorted({each.nodes for each in found})
+    ends = sizes[0], sizes[-1]
     phases = {(nodes, batch): counted(nodes, batch, costs)
               for nodes, batch in dict.fromkeys((each.nodes, each.batch) for each in found)}
 
     def of(real: Real) -> Phase:
         return phases[real.nodes, real.batch][real.verb]
     made = fitted([Sample(total(of(real).counts), real.task_ms * of(real).tasks)
-                   for real in found if real.nodes == least], costs)
-    console.print(f"fitted to {least} nodes: a turn {1_000 * made.turn_ms:.0f} µs, a message"
-                  f" {1_000 * made.message_ms:.0f} µs, a kilobyte {1e6 * made.byte_ms:.1f} µs, a commit"
+                   for real in found if real.nodes in ends], costs)
+    console.print(f"fitted to {' and '.join(map(str, dict.fromkeys(ends)))} nodes: a turn"
+                  f" {1_000 * made.turn_ms:.0f} µs, a message {1_000 * made.message_ms:.0f} µs, a kilobyte"
+                  f" {1e6 * made.byte_ms:.1f} µs, a task in a message {1_000 * made.row_ms:.2f} µs, a commit"
                   f" {1_000 * made.commit_ms:.0f} µs of the processor; and {made.disk_ms:.2f} ms of the disk, as"
                   " measured", highlight=False)
     table = a_table("processor time of one task over all nodes: what the model says", "batch>", "verb", "nodes>",

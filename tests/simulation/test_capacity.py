@@ -14,7 +14,7 @@ from skuld_py.simulation.capacity.costs import Costs, Counts, Sample, fitted, to
 from skuld_py.simulation.capacity.runs import VERBS, Phase, Result, linear, rate_of, run
 from skuld_py.simulation.capacity.world import START_MS, World, partitions_of
 
-FREE = Costs(turn_ms=0, message_ms=0, byte_ms=0, commit_ms=0, disk_ms=0)
+FREE = Costs(turn_ms=0, message_ms=0, byte_ms=0, row_ms=0, commit_ms=0, disk_ms=0)
 FEW, MANY = 8, 16
 
 
@@ -96,12 +96,12 @@ def test_partitions_grow_with_the_nodes() -> None:
 
 # -- fitting and judging -----------------------------------------------------------------------------
 
-COUNTS = [Counts(40, 60, 5_000, 30), Counts(90, 66, 21_000, 30), Counts(50, 90, 90_000, 31),
-          Counts(33, 30, 9_000, 10), Counts(70, 200, 3_000, 40)]
+COUNTS = [Counts(40, 60, 5_000, 90, 30), Counts(90, 66, 21_000, 10, 30), Counts(50, 90, 90_000, 400, 31),
+          Counts(33, 30, 9_000, 50, 10), Counts(70, 200, 3_000, 30, 40), Counts(10, 20, 9_000, 900, 4)]
 
 
-@pytest.mark.parametrize("true", [(0.1, 0.05, 2e-5, 0.3), (0.1, 0.05, 0.0, 0.3), (0.0, 0.0, 2e-5, 0.0)])
-def test_costs_are_found_again_from_what_they_make(true: tuple[float, float, float, float]) -> None:
+@pytest.mark.parametrize("true", [(0.1, 0.05, 2e-5, 1e-3, 0.3), (0.1, 0.05, 0.0, 1e-3, 0.3), (0, 0, 2e-5, 0, 0)])
+def test_costs_are_found_again_from_what_they_make(true: tuple[float, ...]) -> None:
     made = Costs(*true)
     found = fitted([Sample(counts, counts.busy_ms(made)) for counts in COUNTS], Costs(disk_ms=7.0))
 

@@ -2,11 +2,11 @@
 
 A node does one thing at a time, as the real loop does: it takes what has come, steps its machine, sends, and waits
 for its commit. Its processor pays for each such turn (``turn_ms``), for each message that it takes or sends
-(``message_ms``), for each byte of these (``byte_ms``), and for each commit (``commit_ms``); its disk for each
-commit (``disk_ms``).
+(``message_ms``), for each byte of these (``byte_ms``) and each task that is named in them (``row_ms``), and for
+each commit (``commit_ms``); its disk for each commit (``disk_ms``).
 
 The defaults were found by ``scripts/bench nodes``, which measures the processor time of real nodes and fits the
-four to the counts of the same work in this world (``fitted``); it prints them, and with them what the model says
+five to the counts of the same work in this world (``fitted``); it prints them, and with them what the model says
 of the sizes that it was not fitted to.
 
 Left out, so that real clusters do worse than the model: the bandwidth of networks and switches (each message takes
@@ -24,6 +24,13 @@ from operator import mul
 
 import attrs
 
+from skuld_py.model import ids
+from skuld_py.model import messages as m
+
+UNASKED = (m.Gossip, m.PartialGossip)
+PRICES = 5
+"""How many costs are fitted."""
+
 
 @attrs.frozen
 class Costs:
@@ -32,6 +39,7 @@ class Costs:
     turn_ms: float = 0.2
     message_ms: float = 0.06
     byte_ms: float = 1.2e-5
+    row_ms: float = 0.001
     commit_ms: float = 0.2
     disk_ms: float = 0.3
     wire_ms: float = 0.25
@@ -39,26 +47,34 @@ class Costs:
     registry_ms: float = 3.0
 
     @property
-    def prices(self) -> tuple[float, float, float, float]:
+    def prices(self) -> tuple[float, float, float, float, float]:
         """What is fitted."""
-        return self.turn_ms, self.message_ms, self.byte_ms, self.commit_ms
+        return self.turn_ms, self.message_ms, self.byte_ms, self.row_ms, self.commit_ms
 
 
 @attrs.define
 class Counts:
-    """What a node, or all of them, did: ``messages`` and ``bytes`` taken and sent. ``unasked``: messages that no
-    request caused (gossip), which are among the others."""
+    """What a node, or all of them, did: ``messages`` and ``bytes`` taken and sent, and the tasks named in them
+    (``rows``). ``unasked``: messages that no request caused (gossip), which are among the others."""
 
     turns: int = 0
     messages: int = 0
     bytes: int = 0
+    rows: int = 0
     commits: int = 0
     unasked: int = 0
 
+    def note(self, message: m.Message) -> None:
+        """One was taken or sent."""
+        self.messages += 1
+        self.unasked += isinstance(message, UNASKED)
+        for part in (message, *getattr(message, "batches", ())):
+            self.rows += len(getattr(part, "ids", b"")) // ids.ID_BYTES
+
     @property
-    def paid(self) -> tuple[int, int, int, int]:
+    def paid(self) -> tuple[int, int, int, int, int]:
         """What costs, in the order of the costs."""
-        return self.turns, self.messages, self.bytes, self.commits
+        return self.turns, self.messages, self.bytes, self.rows, self.commits
 
     def busy_ms(self, costs: Costs) -> float:
         """Processor time."""
@@ -83,23 +99,25 @@ def total(counts: Sequence[Counts]) -> Counts:
 
 
 def fitted(samples: Sequence[Sample], costs: Costs) -> Costs:
-    """The costs with the four that make the least relative error over the samples, none of them negative.
+    """The costs with the five that make the least relative error over the samples, none of them negative.
 
-    Of four unknowns there are fifteen choices of those that are not zero; each is solved, and the best without a
+    Of five unknowns there are 31 choices of those that are not zero; each is solved, and the best without a
     negative one is taken.
     """
     rows = [tuple(value / sample.took_ms for value in sample.counts.paid) for sample in samples]
-    best, least = [0.0] * 4, float(len(samples))
-    for size in (1, 2, 3, 4):
-        for chosen in combinations(range(4), size):
+    best, least = [0.0] * PRICES, float(len(samples))
+    for size in range(1, PRICES + 1):
+        for chosen in combinations(range(PRICES), size):
             found = _solved([[row[column] for column in chosen] for row in rows])
             if found is None or min(found) < 0:
                 continue
-            values = [dict(zip(chosen, found, strict=True)).get(column, 0.0) for column in range(4)]
+            values = [dict(zip(chosen, found, strict=True)).get(column, 0.0)
+                      for column in range(PRICES)]
             error = sum((sum(map(mul, row, values)) - 1) ** 2 for row in rows)
             if error < least - 1e-12:
                 best, least = values, error
-    return attrs.evolve(costs, turn_ms=best[0], message_ms=best[1], byte_ms=best[2], commit_ms=best[3])
+    return attrs.evolve(costs, turn_ms=best[0], message_ms=best[1], byte_ms=best[2], row_ms=best[3],
+                        commit_ms=best[4])
 
 
 def _solved(rows: Sequence[Sequence[float]]) -> list[float] | None:

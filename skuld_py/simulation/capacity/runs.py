@@ -73,7 +73,7 @@ class Result:
     first_messages: float = 0.0
 
 
-def run(nodes: int, costs: Costs, *, batch: int = 50, clients: int = 4, batches: int = 6, seed: int = 1) -> Result:
+def run(nodes: int, costs: Costs, *, batch: int = 50, clients: int = 3, batches: int = 4, seed: int = 1) -> Result:
     """``clients`` for each node do ``batches`` of ``batch`` tasks with each verb, and enqueue twice as many."""
     world = World(nodes, costs, seed)
     world.settle()

@@ -49,7 +49,6 @@ START_MS = 1_700_000_000_000
 LEADS_EACH = 4
 """At least so many partitions for each node, and a power of two in all."""
 SETTLE_S_MAX = 120
-UNASKED = (m.Gossip, m.PartialGossip)
 
 
 class Unsettled(Exception):
@@ -165,8 +164,7 @@ class World:
         seat.counts.turns += 1
         for event in events:
             if isinstance(event, Received | Asked):
-                seat.counts.messages += 1
-                seat.counts.unasked += isinstance(event.message, UNASKED)
+                seat.counts.note(event.message)
         seat.counts.bytes += sum(size for _, size in inbox)
         turn = take_turn(seat.node, self.now_ms, events)
         early, late = self._packed(seat, turn.early), self._packed(seat, turn.late)
@@ -220,9 +218,8 @@ class World:
 
     def _sent(self, seat: Seat, message: m.Message) -> int:
         size = sum(map(len, encode(Envelope(seat.member.name, CLUSTER, (message,)))))
-        seat.counts.messages += 1
+        seat.counts.note(message)
         seat.counts.bytes += size
-        seat.counts.unasked += isinstance(message, UNASKED)
         return size
 
     def _let_out(self, leaving: Sequence[Callable[[], None]]) -> None:
