@@ -91,7 +91,8 @@ def measured(nodes: int, batches: list[int], tasks: int) -> list[Real]:
 
 
 def wait_until_settled(addresses: list[str], nodes: int) -> None:
-    """Return once each partition is led and kept by whom it is placed on, and nothing moves."""
+    """Return once each partition is led and kept by whom it is placed on, and nothing moves; or say that it is
+    not so."""
     end = time.monotonic() + SETTLE_S_MAX
     with Client(addresses, timeout_s=30) as client:
         while True:
@@ -101,7 +102,8 @@ def wait_until_settled(addresses: list[str], nodes: int) -> None:
                     for row in status.partitions):
                 return
             if time.monotonic() > end:
-                raise SystemExit(f"{nodes} nodes had not settled after {SETTLE_S_MAX:.0f} s")
+                console.print(f"{nodes} nodes have not settled within {SETTLE_S_MAX:.0f} s: they do more")
+                return
             time.sleep(0.5)
 
 
