@@ -12,10 +12,13 @@ from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.simulation.capacity.clients import Crew, Failure
 from skuld_py.simulation.capacity.costs import Costs, Counts, Sample, fitted, total
 from skuld_py.simulation.capacity.runs import VERBS, Phase, Result, linear, rate_of, run
+from skuld_py.simulation.capacity.transfers import transfers
 from skuld_py.simulation.capacity.world import START_MS, World, partitions_of
 
 FREE = Costs(turn_ms=0, message_ms=0, byte_ms=0, row_ms=0, commit_ms=0, disk_ms=0)
 FEW, MANY = 8, 16
+AIM_MS = 200
+"""In virtual time."""
 
 
 @cache
@@ -92,6 +95,13 @@ def test_a_claim_that_finds_nothing_ends_the_run() -> None:
 
 def test_partitions_grow_with_the_nodes() -> None:
     assert [partitions_of(nodes) for nodes in (3, 6, 12, 25, 50, 100)] == [16, 32, 64, 128, 256, 512]
+
+
+def test_a_partition_changes_its_leader_within_a_few_commits_and_answers() -> None:
+    quiet, *gaps = transfers(3, Costs())
+
+    assert quiet[0] == "" and len(gaps) == 3
+    assert all(gap_ms < AIM_MS for _, gap_ms in gaps), gaps
 
 
 # -- fitting and judging -----------------------------------------------------------------------------

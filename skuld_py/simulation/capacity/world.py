@@ -21,6 +21,7 @@ from skuld_py.model.document import NOBODY, Document, Member
 from skuld_py.model.events import (
     Answer,
     Asked,
+    DocumentChanged,
     DocumentRead,
     DocumentSwapped,
     Effect,
@@ -87,7 +88,7 @@ class World:
         self.costs, self.is_free = costs, True
         self.agenda = Agenda()
         self.hear: Callable[[bytes, str, m.Message], None] = lambda client, node, message: None
-        self._documents: dict[int, tuple[int, Document]] = {}
+        self.documents: dict[int, tuple[int, Document]] = {}
         names = tuple(f"10.0.{number // 250}.{number % 250 + 1}:13000" for number in range(nodes))
         self._owners = place(names, self.parameters.partitions, self.parameters.replicas)
         self.seats = {name: self._seat(number, name, seed) for number, name in enumerate(names)}
@@ -130,9 +131,9 @@ class World:
         raise Unsettled(f"{len(self.seats)} nodes: not all partitions were led after {SETTLE_S_MAX} s")
 
     def _is_settled(self) -> bool:
-        return len(self._documents) == self.parameters.partitions and all(
+        return len(self.documents) == self.parameters.partitions and all(
             document.leader == owners[0] and self.seats[owners[0]].node.view.vnodes[partition].is_leading
-            for partition, owners in enumerate(self._owners) for _, document in [self._documents[partition]])
+            for partition, owners in enumerate(self._owners) for _, document in [self.documents[partition]])
 
     # -- turns ---------------------------------------------------------------------------------
 
@@ -227,15 +228,18 @@ class World:
             leave()
 
     def _read(self, seat: Seat, partition: int) -> None:
-        version, document = self._documents.get(partition, (-1, NOBODY))
+        version, document = self.documents.get(partition, (-1, NOBODY))
         self._arrive(seat, DocumentRead(partition, version, document), 0)
 
     def _swap(self, seat: Seat, effect: SwapDocument) -> None:
-        version, _ = self._documents.get(effect.partition, (-1, NOBODY))
+        version, _ = self.documents.get(effect.partition, (-1, NOBODY))
         is_won = version == effect.version
         if is_won:
             version += 1
-            self._documents[effect.partition] = version, effect.document
+            self.documents[effect.partition] = version, effect.document
+            for name in self._owners[effect.partition]:  # its writer has a watch, too
+                self.agenda.after(self.costs.wire_ms, self._arrive, self.seats[name],
+                                  DocumentChanged(effect.partition), 0)
         self._arrive(seat, DocumentSwapped(effect.partition, effect.document.write_id,
                                            Outcome.WON if is_won else Outcome.LOST, version), 0)
 
