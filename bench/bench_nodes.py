@@ -246,10 +246,11 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="skuld-bench-") as place:
             costs = attrs.evolve(costs, disk_ms=sync_latency(Path(place)))
         costs = calibrated(found, costs)
-    results = []
+    results = list[Result]()
     for nodes in asked.simulated:
         results.append(run(nodes, costs, batch=asked.batch))
-        console.print(f"simulated {nodes} nodes", style="dim")
+        rates = ", ".join(f"{phase.verb} {phase.rate:,.0f}/s" for phase in results[-1].phases)
+        console.print(f"simulated {nodes} nodes: {rates}", style="dim", highlight=False)
     if results:
         show_simulated(results, asked.batch)
         verdicts += linear(results)
