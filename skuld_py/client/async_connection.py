@@ -26,7 +26,7 @@ import zmq
 
 from skuld_py.client import dropping, forks
 from skuld_py.client.connection import FIRST_GREETING_S, GREETED_AGAIN, STRAYS_MAX
-from skuld_py.client.diagnosis import GLANCE_S, GREETING_LOOK_S, diagnosed
+from skuld_py.client.diagnosis import Looks, diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
 from skuld_py.client.frames import decoded, encoded, is_farewell
 from skuld_py.client.lines import EVENTS, POLLIN, POLLOUT, Lines
@@ -71,6 +71,7 @@ class AsyncConnection:
         self._requests = itertools.count(1)
         self._waiters: dict[int, Waiter] = {}
         self._greeting: asyncio.Task[Greeted] | None = None
+        self._looks = Looks()
         self.is_closed = False
         self.greeted: Greeted | None = None
         self._late: dict[int, Message] = {}
@@ -195,18 +196,18 @@ class AsyncConnection:
             answer: Message = end.value
             return answer
         except Refused as refusal:
-            raise await self._explained(refusal) from None
+            raise await self._explained(refusal, timeout_s) from None
         finally:
             self._lines.forget(request)
             self._cut.pop(request, None)
 
-    async def _explained(self, refusal: Refused) -> Refused:
+    async def _explained(self, refusal: Refused, timeout_s: float) -> Refused:
         """Why nobody could be reached. libzmq does not dial again where a key was refused; the next call does."""
         assert self._loop is not None
         if refusal.code != "unreachable":
             return refusal
         explained = await self._loop.run_in_executor(None, diagnosed, refusal, self._nodes.names, self._key,
-                                                      GREETING_LOOK_S if self.greeted is None else GLANCE_S)
+                                                      self._looks.next_s(timeout_s, self.greeted is not None))
         if explained is not refusal and not self.is_closed:
             for node in [*self._sockets]:
                 self._hang_up(node)

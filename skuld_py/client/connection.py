@@ -37,7 +37,7 @@ import zmq
 from skuld_py.client import dropping, forks
 from skuld_py.client.calls import Call
 from skuld_py.client.debts import Debt
-from skuld_py.client.diagnosis import GLANCE_S, GREETING_LOOK_S, diagnosed
+from skuld_py.client.diagnosis import Looks, diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
 from skuld_py.client.frames import decoded, encoded, is_farewell
 from skuld_py.client.lines import EVENTS, POLLIN, POLLOUT, Lines, skip_rest
@@ -103,6 +103,7 @@ class Connection:
         """The socket of a message that is being read, or was when an interrupt came, in a tuple of its own."""
         self._strays: dict[int, Undo] = {}
         self._debts: dict[int, Debt] = {}
+        self._looks = Looks()
         self.is_closed = False
         self.greeted: Greeted | None = None
 
@@ -216,7 +217,7 @@ class Connection:
         try:
             return self._pursue(pursuit, frames, call)
         except Refused as refusal:
-            raise self._explained(refusal) from None
+            raise self._explained(refusal, timeout_s) from None
         except BaseException:
             if undo is not None:
                 self._leave_word(call, undo)
@@ -225,10 +226,10 @@ class Connection:
             call.is_gone = True
             self._leave(call)
 
-    def _explained(self, refusal: Refused) -> Refused:
+    def _explained(self, refusal: Refused, timeout_s: float) -> Refused:
         """Why nobody could be reached. libzmq does not dial again where a key was refused; the next call does."""
-        look_s = GREETING_LOOK_S if self.greeted is None else GLANCE_S
-        explained = diagnosed(refusal, self._nodes.names, self._key, look_s)
+        seconds = self._looks.next_s(timeout_s, self.greeted is not None)
+        explained = diagnosed(refusal, self._nodes.names, self._key, seconds)
         if explained is not refusal:
             with self._lock:
                 for node in [*self._sockets]:

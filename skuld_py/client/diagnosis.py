@@ -19,12 +19,25 @@ from skuld_py.errors import Refused
 from skuld_py.keys.files import ClientKey
 
 GREETING_LOOK_S, GLANCE_S = 1.0, 0.3
-"""How long is looked at the beginning, and after a node has answered. Where nobody listens it takes no time."""
+"""How long is looked the first time, within the call's time where it has as much; and each other time, beyond it.
+Where nobody listens it takes no time."""
 NODES_MAX = 5
 _DENIED, _MISMATCH = zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _BROKEN = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
 _ANSWERED, _CONNECTED, _RETRIED = zmq.EVENT_HANDSHAKE_SUCCEEDED, zmq.EVENT_CONNECTED, zmq.EVENT_CONNECT_RETRIED
 _WATCHED = _DENIED | _MISMATCH | _BROKEN | _ANSWERED | _CONNECTED | _RETRIED
+
+
+@attrs.define
+class Looks:
+    """How long a connection looks: it is known once that nobody can be reached, and calls are to end in time."""
+
+    is_first: bool = True
+
+    def next_s(self, timeout_s: float, has_greeted: bool) -> float:
+        """After a call that had so long a time, and perhaps others that were answered."""
+        was_first, self.is_first = self.is_first and not has_greeted, False
+        return max(GLANCE_S, min(GREETING_LOOK_S, timeout_s)) if was_first else GLANCE_S
 
 
 def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None, look_s: float) -> Refused:

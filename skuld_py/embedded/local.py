@@ -180,6 +180,11 @@ class LocalCluster:
         if running is not None:
             process.stop(running, grace_s=0)
 
+    def kill_zookeeper(self) -> None:
+        """End ZooKeeper at once; ``start`` has it back with what it had stored."""
+        if self._zookeeper is not None:
+            self._zookeeper.stop(0)
+
     def kill_scheduler(self, index: int) -> None:
         """End a scheduler at once."""
         running = [*self._schedulers.values()][index]

@@ -14,11 +14,13 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skuld_py.cli import twins, variables
 from skuld_py.cli.main import Verbs, main
 from skuld_py.cli.settings import BYTES_MAX, BadConfig, lines_of, read
 from skuld_py.client.claims import Claims
 from skuld_py.client.client import Claim, Client
 from skuld_py.client.options import Retry
+from skuld_py.config.variables import OWN, SHARED, TOLD, VERBS
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.runtime.server import Place
@@ -274,9 +276,20 @@ def test_a_variable_that_no_verb_has_is_refused_by_name(asked: Asked, name: str,
 @pytest.mark.parametrize("name", [
     "SKULD_NODE_RETENTION", "SKULD_RETENTION", "SKULD_CLUSTER_CREATE_PARTITIONS", "SKULD_ZOOKEEPER",
     "SKULD_CLUSTER_KEY", "SKULD_GATEWAY_BEHIND_PROXY", "SKULD_WRONG_TIME_FILE", "SKULD_TEST_X", "SKULDUGGERY",
-    "_SKULD_NODEZ", "SKULD_CONFIG", "SKULD_VERBOSE"])
+    "_SKULD_NODEZ", "SKULD_CONFIG", "SKULD_VERBOSE", *TOLD, "SKULD_SERVICE_HOST", "SKULD_GATEWAY_PORT_80_TCP"])
 def test_a_variable_of_any_verb_may_be_there(asked: Asked, name: str) -> None:
     assert skuld("claim", "q", env={name: ""}).exit_code == 0 and asked.claims
+
+
+def test_what_clients_know_of_variables_is_what_verbs_have() -> None:
+    ctx = click.Context(main)
+    verbs = {name: main.get_command(ctx, name) for name in main.list_commands(ctx)}
+    every = {*variables._names_of(main), *(each for verb in verbs.values() for each in variables._names_of(verb))}
+    fronts = tuple(f"SKULD_{name.upper()}_" for name in verbs)
+
+    assert sorted(VERBS) == sorted(verbs)
+    assert {twins.variable(key) for key in twins.SHARED} == {*SHARED}
+    assert {each for each in every if not each.startswith(fronts)} - {*SHARED} <= {*OWN} <= every
 
 
 def test_no_verb_is_loaded_but_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:

@@ -232,3 +232,23 @@ def test_an_asynchronous_client_learns_new_members_while_it_lives(monkeypatch: p
 def test_an_address_that_is_none_is_refused(call: Call, address: str) -> None:
     with pytest.raises(Refused, match="node"):
         call([address], is_idempotent=True, timeout_s=1)
+
+
+@pytest.mark.parametrize("kind", [blocking, awaited])
+def test_nobody_looks_long_for_a_reason_more_than_once(monkeypatch: pytest.MonkeyPatch, kind: Call) -> None:
+    looks: list[float] = []
+
+    def watched(refusal: Refused, nodes: object, key: object, seconds: float) -> Refused:
+        looks.append(seconds)
+        return refusal
+    for module in (connections, async_connections):
+        monkeypatch.setattr(module, "diagnosed", watched)
+        monkeypatch.setattr(module, "FIRST_GREETING_S", 0.05)
+
+    kind(["127.0.0.1:1"], is_idempotent=False, timeout_s=0.5, calls=2)
+    assert looks == [0.3, 0.3, 0.3, 0.3], "the first greeting had no longer"
+    looks.clear()
+    monkeypatch.setattr(connections, "FIRST_GREETING_S", 0.6)
+    monkeypatch.setattr(async_connections, "FIRST_GREETING_S", 0.6)
+    kind(["127.0.0.1:1"], is_idempotent=False, timeout_s=0.7, calls=1)
+    assert looks == [0.6, 0.3], "within the time of the call, and a glance beyond it"

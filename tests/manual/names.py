@@ -35,7 +35,7 @@ FOREIGN = frozenset({
     "--conf spark.executorEnv.SKULD_NODES=...",
     "HOST:PORT", "NAME:PASSWORD", "batch=B/queue=Q/day=D", "zk1:2181,zk2:2181/pipelines", "/etc/hosts",  # forms
     "/data/words", "/data/words/_claims/ID/TOKEN", "/data/words/task=ID", "hdfs://", "s3a://",
-    "enableServiceLinks: false", "systemctl reload skuld-gateway",  # of what runs a cluster
+    "enableServiceLinks: false", "SKULD_SERVICE_HOST", "systemctl reload skuld-gateway",  # of what runs a cluster
 })
 
 

@@ -34,6 +34,13 @@ MUTANTS: tuple[Mutant, ...] = (
            "AsyncConnection._open",
            "            self._dropped = dropping.watch(self, self._context)\n", "", "A2",
            DROPPED + "test_so_is_one_for_asyncio_when_its_loop_is_over", seeds=0),
+    mutant("looks-long-each-time", "each call that reaches nobody takes a second more than its time",
+           "Looks.next_s", "was_first, self.is_first = self.is_first and not has_greeted, False",
+           "was_first = self.is_first and not has_greeted", "A2",
+           "tests/client/test_connection.py::test_nobody_looks_long_for_a_reason_more_than_once", seeds=0),
+    mutant("looks-beyond-the-call", "a call of a moment takes a second more, to look why nobody can be reached",
+           "Looks.next_s", "min(GREETING_LOOK_S, timeout_s)", "GREETING_LOOK_S", "A2",
+           "tests/client/test_connection.py::test_nobody_looks_long_for_a_reason_more_than_once", seeds=0),
     mutant("granter-for-ever", "who granted claims is asked again and again, however busy it is", "pursuit.pursue",
            "        first = \"\"\n", "", "A2", "tests/client/test_pursuit.py::"
            "test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others", seeds=0),

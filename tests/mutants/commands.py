@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant
 
 SETTINGS = "tests/cli/test_settings.py::"
+VARIABLES = "tests/client/test_variables.py"
 
 
 def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
@@ -25,8 +26,19 @@ MUTANTS: tuple[Mutant, ...] = (
              "variables of verbs of two words are refused", "variables._names_of",
              "    for inner in inner_of(command).values():\n", "    for inner in ():\n"),
     _seen_by("test_a_variable_of_any_verb_may_be_there", "variable-of-time-refused",
-             "a node with a wrong clock does not start", "variables.check",
-             " and not name.startswith(_FREE)}", "}"),
+             "a node with a wrong clock does not start", "variables.doubtful",
+             " and not name.startswith(_FREE)", ""),
+    _seen_by("test_a_variable_of_any_verb_may_be_there", "variable-told-to-programs-refused",
+             "no verb runs in a program that a worker started", "variables.doubtful",
+             "difference(SHARED, TOLD)", "difference(SHARED)"),
+    mutant("variable-unheeded-by-clients", "a client takes a misspelt variable for a default",
+           "client.client.Client.__init__",
+           "        check_client(os.environ)\n", "", "A2", VARIABLES, seeds=0),
+    mutant("variable-unheeded-by-awaited-clients", "a client that is awaited takes a misspelt variable",
+           "async_client.AsyncClient.__init__", "        check_client(os.environ)\n", "", "A2", VARIABLES,
+           seeds=0),
+    mutant("variable-of-kubernetes-refused", "no client runs beside a Service of our name", "variables._is_link",
+           "return found.end() == len(name)", "return False", "A2", VARIABLES, seeds=0),
     _seen_by("test_no_verb_is_loaded_but_the_one_that_was_asked_for", "variable-loads-all-verbs",
              "all verbs are loaded for any variable", "variables.check",
              "        if not left:\n", "        if False:\n"),

@@ -86,6 +86,7 @@ WINGS: dict[str, frozenset[str]] = {
     "simulation.checkers": frozenset({"simulation.history", "simulation.notes"}),
     "simulation.coordination": frozenset({"simulation.world", "simulation.trace", "simulation.hearing",
                                           "simulation.log_options", "simulation.membership"}),
+    "simulation.capacity": frozenset({"simulation.world", "simulation.coordination"}),
     "simulation.small": frozenset({"simulation.world", "simulation.clients", "simulation.coordination",
                                    "simulation.campaign", "simulation.cluster", "simulation.faults",
                                    "simulation.log_options", "simulation.options", "simulation.shrink",
@@ -120,7 +121,7 @@ SIMULATION_COMMANDS = ("skuld_py.simulation.__main__", "skuld_py.simulation.coor
 _SCALE = "skuld_py.simulation.coordination.scale"
 SIMULATION_SHELL = (*SIMULATION_COMMANDS, "skuld_py.simulation.campaign", f"{_SCALE}.__main__", f"{_SCALE}.plots",
                     "skuld_py.simulation.small.log", "skuld_py.simulation.small.run",
-                    "skuld_py.simulation.operators.campaign")
+                    "skuld_py.simulation.operators.campaign", "skuld_py.simulation.capacity.plots")
 SIMULATION_SHELL_MODULES = frozenset({"argparse", "csv", "gc", "matplotlib", "multiprocessing", "pathlib", "rich",
                                       "sys", "time", "traceback"})
 
