@@ -121,11 +121,13 @@ class SeatsChanged:
 
 @attrs.frozen
 class DocumentRead:
-    """A fresh (synced) read of a partition document; ``version`` -1 when there is none yet."""
+    """A fresh (synced) read of a partition document; ``version`` -1 when there is none. ``was_there``: there is none,
+    and its history shows that there was one."""
 
     partition: int
     version: int
     document: Document
+    was_there: bool = False
 
 
 @attrs.frozen
@@ -210,11 +212,13 @@ class ReadDocument:
 
 @attrs.frozen
 class SwapDocument:
-    """Set the document if its version is still this one (-1: create it)."""
+    """Set the document if its version is still this one (-1: create it). ``is_founding``: and only if the partition
+    never had one."""
 
     partition: int
     version: int
     document: Document
+    is_founding: bool = False
 
 
 @attrs.frozen

@@ -226,7 +226,7 @@ class Node:
                 self._on_session(now_ms, event.session)
             case DocumentRead():
                 self._steward.on_read(now_ms, event)
-                self._moves.on_read(now_ms, event.partition, event.document)
+                self._moves.on_read(now_ms, event)
                 self._overseer.on_read(now_ms, event)
                 self._horizons.wake(now_ms)
             case DocumentChanged():

@@ -365,7 +365,7 @@ class Election:
             write_id=self._write_id, cause=self.cause)
         if self.is_forced:
             self.document = self._with_loss(old, skew_ms)
-        return [SwapDocument(self.partition, self.version, self.document)]
+        return [SwapDocument(self.partition, self.version, self.document, is_founding=self.version < 0)]
 
     def _with_loss(self, old: Document, skew_ms: int) -> Document:
         """What is written says who was given up; behind a barrier, all that these may have granted is over."""

@@ -61,7 +61,7 @@ class Facts:
     those that are about to stop; ``is_leaving``: so is this one. ``horizon_ms`` is what the leases asked for need.
     ``is_spent``: the epoch led has no tokens left. ``is_gathered``: since the operator's wish this leader was
     compared with all voters that are there. ``missing``: how many tasks are known and lost, and the first
-    of them, where that was counted."""
+    of them, where that was counted. ``was_there``: there is no document, and there was one."""
 
     me: Member
     live: Mapping[str, Member]
@@ -81,6 +81,7 @@ class Facts:
     is_spent: bool = False
     missing: tuple[int, Names] | None = None
     is_gathered: bool = False
+    was_there: bool = False
 
 
 @attrs.frozen
@@ -186,9 +187,10 @@ def those_who_remain(facts: Facts, document: Document) -> Names:
 
 
 def _found(facts: Facts) -> Action:
-    if facts.remembered:
-        return Rest(f"its document is gone from ZooKeeper, and epoch {facts.remembered} had a leader, so nothing"
-                    " may begin anew; stop all nodes, then 'skuld cluster destroy' and 'skuld cluster restore'")
+    if facts.remembered or facts.was_there:
+        had = f"epoch {facts.remembered} had a leader" if facts.remembered else "its history shows that there was one"
+        return Rest(f"its document is gone from ZooKeeper, and {had}, so nothing may begin anew; stop all nodes,"
+                    " then 'skuld cluster destroy' and 'skuld cluster restore'")
     if facts.me.name not in facts.owners:
         return Rest("it is not placed here")
     return Stand(facts.owners)
