@@ -330,9 +330,10 @@ class Node:
 
     def _on_nodes(self, now_ms: int, event: NodesChanged) -> None:
         self.view.nodes = event.nodes
+        self.view.replicas = event.replicas or self.view.parameters.replicas
         self.timekeeper.on_nodes(len({*event.nodes, self.view.me.name}))
         placement = event.placement if event.placement is not None else place(
-            event.nodes, self.view.parameters.partitions, self.view.parameters.replicas)
+            event.nodes, self.view.parameters.partitions, self.view.replicas)
         moved = [vnode.partition for vnode in self.view.vnodes if vnode.owners != placement[vnode.partition]]
         for vnode, owners in zip(self.view.vnodes, placement, strict=True):
             vnode.nodes = (*event.nodes, *event.leaving)

@@ -240,6 +240,8 @@ class Vnode:
 
     def place(self, owners: Names) -> None:
         """It belongs on these nodes from now on."""
+        if owners != self.owners:
+            self._bulletin.change(self.partition)
         self.owners = owners
         self._note_keepers()
 

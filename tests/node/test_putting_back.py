@@ -117,7 +117,7 @@ def test_a_document_that_is_deleted_before_its_voters_knew_of_a_leader_is_not_be
     assert "its history shows that there was one" in words and "'skuld cluster restore'" in words
 
 
-def test_who_lost_its_disk_trusts_itself_where_there_never_was_a_document_and_nowhere_else() -> None:
+def test_who_lost_its_disk_trusts_itself_only_where_there_never_was_a_document() -> None:
     for was_there in (False, True):
         machines = Machines(2, partitions=1)
         name = machines.names[0]

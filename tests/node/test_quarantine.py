@@ -64,7 +64,7 @@ def test_who_is_reaped_is_barred_too_and_who_has_no_vote_stays_as_it_is() -> Non
     (facts("n1", epoch=4, is_leaving=True), {}, Yield(("n2",), NAMES)),
     # It gets no new vote, and keeps the one that it has.
     (facts("n1", epoch=4, filled=("n3",)), {"seats": DOCUMENT.seats[:2], "learners": ("n3",)}, Rest()),
-    (facts("n1", epoch=4, owners=("n1", "n2"), filled=()), {}, Stand(("n1", "n2"))),
+    (facts("n1", epoch=4, owners=("n1", "n2"), filled=(), is_gathered=True), {}, Stand(("n1", "n2"))),
     (facts("n2", epoch=4, steady=("n3",)),
      {"leader": "n2", "boot": "boot of n2", "seats": (DOCUMENT.seats[2], *DOCUMENT.seats[:2])}, Rest()),
     # The voters become fewer once those who stay were compared.

@@ -43,6 +43,8 @@ class View:
         """The members: processes that are up, as far as the registry knows."""
         self.nodes: tuple[str, ...] = ()
         """The registered nodes; none before the registry has told."""
+        self.replicas = parameters.replicas
+        """How many copies the cluster keeps; before the registry has told, as many as it was created with."""
         self.session = Session.LOST
         self.is_connected = False
         """Whether the registry session is good: elections and new grants need it, nothing else does."""

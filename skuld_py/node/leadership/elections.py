@@ -324,7 +324,7 @@ class Steward(Duty):
             steady=self._steady(now_ms, vnode), strays=self._strays(now_ms, vnode, moves),
             horizon_ms=view.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent,
             missing=self.losses.of(vnode.partition),
-            is_gathered=self.gatherings.is_through(vnode.partition, vnode.election.document.promote))
+            is_gathered=self.gatherings.is_through(vnode))
 
     def suspects(self, partition: int) -> dict[str, str]:
         """The other nodes whose memory of a partition is in doubt, and why; and this one, if it is in doubt."""

@@ -46,9 +46,11 @@ class Need:
         if standing.era > self.era:
             self.era, self.cohort = standing.era, standing.cohort
 
-    def copies(self) -> int:
-        """How many copies every group has at least."""
-        return min([sum(map(self.have.__contains__, group)) for group in self.groups])
+    def copies(self, wanted: int) -> int:
+        """How many copies every group has at least. For one with fewer members than are ``wanted``, once a
+        majority of it has one, those of others count."""
+        return min([len(self.have) if 0 < len(group) < wanted and has_majority(group, self.have) else
+                    sum(map(self.have.__contains__, group)) for group in self.groups])
 
     def is_met(self) -> bool:
         """Whether a majority of each group is there."""

@@ -329,13 +329,13 @@ class Election:
         return self.phase is Phase.PUSHING and quorum.has_majority(self.cohort, [*self._done(), self.me.name])
 
     def would_lose_votes(self, live: Collection[str]) -> bool:
-        """Whether a cohort that changes would have fewer live voters than the present one, or no majority of them:
-        new members may have gone since they were chosen."""
+        """Whether a cohort that changes would have fewer live voters than the present one, by more than it is
+        smaller, or no majority of them: new members may have gone since they were chosen."""
         old, new = self.document.cohort, self.cohort
         if not old or self.is_forced or sorted(old) == sorted(new):
             return False
-        return sum(name in live for name in new) < sum(name in live for name in old) or not quorum.has_majority(
-            new, live)
+        lost = sum(name in live for name in old) - sum(name in live for name in new)
+        return lost > max(0, len(old) - len(new)) or not quorum.has_majority(new, live)
 
     # -- steps 7 and 8 -------------------------------------------------------------------------------
 

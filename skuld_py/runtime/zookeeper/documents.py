@@ -137,7 +137,7 @@ class Documents:
             return ReadFailed(effect.partition)
 
     def _gone(self, partition: int) -> Event:
-        """There is no document; whether there was one is asked behind the read, so what was begun meanwhile counts."""
+        """There is no document; whether there was one is asked behind that, so what was begun meanwhile counts."""
         try:
             return DocumentRead(partition, -1, NOBODY, self._histories.has(partition))
         except (KazooException, KazooTimeoutError) as problem:

@@ -158,6 +158,7 @@ class Evidence:
     collected: Mapping[bytes, int] = attrs.field(factory=dict)
     going: Mapping[bytes, int] = attrs.field(factory=dict)
     keep_ms: int = 0
+    resized: Sequence[int] = ()
 
     def partition(self, task_id: bytes) -> int:
         """Where a task lives."""

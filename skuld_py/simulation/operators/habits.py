@@ -18,6 +18,8 @@ from skuld_py.simulation.world.scheduler import stream
 LOSES, RESTORES, DELETES = 0.3, 0.25, 0.3
 """Shares of runs in which a majority of a cohort is lost for good, in which ZooKeeper's data are, and in which one
 document is."""
+ECLIPSES, RESIZES = 0.4, 0.3
+"""Shares of runs with leaders in the dark, and in which the number of copies changes."""
 CHURNS = 0.4
 """Share of runs, of the others, in which nodes are taken out and forgotten."""
 FAULTS = ("crash", "crash before commit", "crash after commit", "pause", "new leader crash", "halves", "isolate",
@@ -37,6 +39,8 @@ class Plan:
     loses_ms: int = 0
     restores_ms: int = 0
     deletes_every_ms: int = 0
+    eclipses_every_ms: int = 0
+    resizes_every_ms: int = 0
 
 
 def draw(seed: int, seconds: int) -> tuple[Options, Plan]:
@@ -49,6 +53,10 @@ def draw(seed: int, seconds: int) -> tuple[Options, Plan]:
                 random.choice((1_500, 4_000)) if random.random() < DELETES else 0)
     if loses:
         plan = attrs.evolve(plan, restores_ms=0, deletes_every_ms=0)
+    later = stream(seed, "operators later")
+    plan = attrs.evolve(
+        plan, eclipses_every_ms=later.choice((2_000, 5_000)) if later.random() < ECLIPSES else 0,
+        resizes_every_ms=later.choice((1_500, 4_000)) if later.random() < RESIZES and not loses else 0)
     replicas = random.choice((3, 3, 3, 2, 4, 5))
     spare = random.choice((0, 0, 1, 2))
     nodes = tuple(f"n{number}" for number in range(1, replicas + spare + 1))

@@ -398,8 +398,9 @@ def test_a_partition_is_begun_once_and_its_leader_may_put_its_document_back(serv
         registry.perform(SwapDocument(3, -1, document("w3")))
         events.wait(DocumentSwapped(3, "w3", Outcome.WON, 0))
         told = [event for event in events.all if isinstance(event, DocumentRead | DocumentSwapped)]
-        assert told[1:] == [DocumentRead(3, -1, NOBODY, was_there=True), DocumentSwapped(3, "w2", Outcome.LOST, -1),
-                            DocumentSwapped(3, "w3", Outcome.WON, 0)]
+        assert told[1:] == [
+            DocumentRead(3, -1, NOBODY, was_there=True), DocumentSwapped(3, "w2", Outcome.LOST, -1),
+            DocumentSwapped(3, "w3", Outcome.WON, 0)]
 
 
 def test_each_revision_is_kept_with_its_writer_and_its_time_and_the_oldest_go(
