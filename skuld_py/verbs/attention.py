@@ -138,13 +138,13 @@ def _off_target(facts: Facts) -> Iterator[tuple[str, str]]:
     if fewer:
         least = min(len(row.cohort) for row in rows if row.cohort)
         yield "under_target", (f"{partitions_said(fewer)} {_has(len(fewer))} fewer voters than the {wanted} copies"
-                               f" that are wanted, {least} at the least: others get a vote once they have taken over"
-                               " what there is; those that are down must be started for that")
+                               f" that are wanted, {least} at the least: others get a vote once they have taken"
+                               " over what there is; those that are down must be started for that")
     more = [row.partition for row in rows if len(row.cohort) > wanted]
     if more:
         yield "over_target", (f"{partitions_said(more)} {_has(len(more))} more voters than the {copies(wanted)}"
-                              f" that {_be(wanted)} wanted: they go one by one, each once the others hold"
-                              " all that it does")
+                              f" that {_be(wanted)} wanted: they go one by one, each once the others hold all"
+                              " that it does")
 
 
 def _rest(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ from skuld_py.cluster.log.commands import (
     NotifyJoin,
     PrepareJoin,
     RetireNode,
+    SetReplicas,
     SetRules,
 )
 from skuld_py.cluster.log.commands.retire_node import placed

@@ -150,6 +150,11 @@ class Operated(Campaign):
 
     # -- judgement -----------------------------------------------------------------------------
 
+    def evidence(self, owners: Mapping[int, Sequence[str]]) -> Evidence:
+        """Also of how many copies were wanted."""
+        sizes = range(1, len(self.options.nodes) + 1) if self.plan.resizes_every_ms else ()
+        return attrs.evolve(super().evidence(owners), resized=tuple(sizes))
+
     def check(self, evidence: Evidence) -> list[Finding]:
         """The usual rules, and those of operators."""
         findings = checkers.check(evidence)

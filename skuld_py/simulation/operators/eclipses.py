@@ -1,9 +1,9 @@
 """Leaders in the dark: nobody hears such a leader, and it hears all of its voters but one.
 
-The others take it for gone. Where the one that it does not hear stands, it is voted out behind its back, and goes on
-as it did: it hears a majority, and no request for a vote. That it is over it reads in the document, and with that,
-in the same look, what an operator wishes of its successor (``Hands``). That is how Manatee's old primaries came to
-obey wishes that were none of theirs.
+The others take it for gone. Where the one that it does not hear stands, it is voted out behind its back, and goes
+on as it did: it hears a majority, and no request for a vote. That it is over it reads in the document, and with
+that, in the same look, what an operator wishes of its successor (``Hands``). That is how Manatee's old primaries
+came to obey wishes that were none of theirs.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from skuld_py.simulation.operators.hands import HAND
 
 RESTORED = "restored"
 MOVED = "the placement moved"
-BY_OPERATORS = ("freeze", "promote", "mode", "force", "loss", "barred", "spent", "malformed", "unknown", "write_id",
-                "cause")
+BY_OPERATORS = ("freeze", "promote", "mode", "force", "loss", "barred", "spent", "malformed", "unknown",
+                "write_id", "cause")
 """What an operator's write may change; all else is its leader's."""
 WRITES_MAX, WINDOW_MS = 60, 1_000
 """Of nodes, to one document; a node tries again after 60 ms at the least, and there are seven."""
