@@ -56,6 +56,7 @@ class Operated(Campaign):
         self.last = Operator(self._make_client("ops", PATIENCE_MS), self.options, registry)
         self.hands = Hands(self.cluster.scheduler, stream(seed, "hands"), self.options, self.cluster.registry,
                            self._leads)
+        assert isinstance(self.cluster, Attended)
         self.eclipses = Eclipses(self.cluster, stream(seed, "eclipses"))
         self.resizes = Resizes(self.cluster, stream(seed, "resizes"))
         self.disasters = Disasters(self.cluster, stream(seed, "disasters"), self.last, self.nemesis.struck.append)

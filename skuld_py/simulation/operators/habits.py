@@ -55,7 +55,7 @@ def draw(seed: int, seconds: int) -> tuple[Options, Plan]:
         plan = attrs.evolve(plan, restores_ms=0, deletes_every_ms=0)
     later = stream(seed, "operators later")
     plan = attrs.evolve(
-        plan, eclipses_every_ms=later.choice((2_000, 5_000)) if later.random() < ECLIPSES else 0,
+        plan, eclipses_every_ms=later.choice((500, 2_000)) if later.random() < ECLIPSES else 0,
         resizes_every_ms=later.choice((1_500, 4_000)) if later.random() < RESIZES and not loses else 0)
     replicas = random.choice((3, 3, 3, 2, 4, 5))
     spare = random.choice((0, 0, 1, 2))
