@@ -9,7 +9,7 @@ where that one still leads, as far as it knows, and then it is not about itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 import attrs
@@ -71,7 +71,7 @@ class Hands:
 
     def _write(self, kind: str, partition: int) -> None:
         change = {"slip": self._slip, "wish": self._wish, "field": self._field,
-                  "wish at an election": self._sound, "wish behind a leader's back": self._sound}[kind]
+                  "wish at an election": self._sound, "wish behind a leader's back": self._behind}[kind]
         if not self.is_over and self._registry.edit(partition, change):
             self.counts[f"by hand: {kind}"] += 1
 
@@ -93,9 +93,16 @@ class Hands:
 
     def _sound(self, document: Document) -> Document:
         """A wish that its leader may well obey."""
-        kind = self._random.choice((LEAD, REORDER, REORDER, REBALANCE))
-        others = [name for name in document.cohort if name not in (document.leader, document.previous.leader)]
-        others = others or [name for name in document.cohort if name != document.leader] or [*document.cohort]
+        return self._wished(document, (LEAD, REORDER, REORDER, REBALANCE), ())
+
+    def _behind(self, document: Document) -> Document:
+        """One that the leader before might obey as well."""
+        return self._wished(document, (LEAD, REORDER), (document.previous.leader,))
+
+    def _wished(self, document: Document, kinds: Sequence[str], spared: Sequence[str]) -> Document:
+        kind = self._random.choice(kinds)
+        others = [name for name in document.cohort if name not in (document.leader, *spared)]
+        others = others or [*document.cohort]
         target = "" if kind == REBALANCE else self._random.choice(others)
         wish = self._promotion(kind, target, document.epoch, self._wall_ms + 2_000)
         return self._written(document, promote=wish)
