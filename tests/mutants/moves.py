@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Edit, Mutant, mutant
 
 JOBS = "tests/node/test_jobs.py::"
 ELECTIONS = "tests/partition/test_election.py::"
@@ -24,6 +24,13 @@ MUTANTS: tuple[Mutant, ...] = (
            "            job.is_done = has_majority(cohort, job.through)\n", "            job.is_done = True\n",
            "D1",
            JOBS + "test_a_learner_compares_with_the_voters_until_a_majority_is_through"),
+    mutant("handed-off-to-nobody", "who knows of no voters has handed off to a majority of them",
+           "Moves._forget_restarted", "bool(vnode.standing.cohort) and has_majority", "has_majority", "D1",
+           "tests/node/test_moving.py::test_who_knows_of_no_voters_hands_off_to_nobody_and_drops_nothing", seeds=0),
+    Mutant("dropped-for-nobody", "who knows of no voters drops what it has where there is no document",
+           (Edit("Moves._forget_restarted", "bool(vnode.standing.cohort) and has_majority", "has_majority"),
+            Edit("Moves.on_read", " and document.epoch > 0", "")), "D1",
+           ("tests/node/test_moving.py::test_who_knows_of_no_voters_hands_off_to_nobody_and_drops_nothing",), 0),
     mutant("new-member-not-synced", "a new member votes without the data of the voters", "Election.has_synced",
            "return self.phase is Phase.SYNCING and not self._unsynced", "return self.phase is Phase.SYNCING", "D1",
            ELECTIONS + "test_a_new_member_must_have_taken_the_data_over"),

@@ -24,7 +24,8 @@ MUTANTS: tuple[Mutant, ...] = (
              "key=lambda name: (name in trusted, name == me))", "key=lambda name: name == me)"),
     _seen_by(NEXT, "gone-without-a-majority", "those who stay are a majority that can vote", "evaluator._part",
              " and quorum.has_majority(cohort, trusted)):", "):"),
-    _seen_by(RESIZING + "test_what_two_of_three_had_is_on_the_one_that_stays", "some-compared",
+    _seen_by("tests/node/test_quarantine.py::"
+             "test_nobody_who_is_there_is_passed_over_though_a_majority_was_compared", "some-compared",
              "those who stay are all compared", "Gatherings.is_through",
              "any(name in self._view.live for name in gathering.lacking)", "False"),
     _seen_by(SHRUNK, "never-gathered-for-a-cut", "a leader gathers where owners are fewer", "gatherings._reason",

@@ -131,7 +131,7 @@ class Moves:
     def _forget_restarted(self, vnode: Vnode, job: Job) -> None:
         """A peer that started anew may have been wiped: what it was given counts only once it is seen again."""
         job.through = {name: boot for name, boot in job.through.items() if self._boot(name) == boot}
-        job.is_done = has_majority(vnode.standing.cohort, job.through)
+        job.is_done = bool(vnode.standing.cohort) and has_majority(vnode.standing.cohort, job.through)
 
     def _ask_document(self, now_ms: int, vnode: Vnode, job: Job) -> None:
         if job.is_done and not job.is_confirmed and now_ms >= job.next_ask_ms:
@@ -226,7 +226,7 @@ class Moves:
         partition, document = event.partition, event.document
         vnode, job = self._view.vnodes[partition], self._jobs.get(partition)
         if job is not None and document.era == job.era and self._view.me.name not in document.cohort:
-            job.is_confirmed = job.role is Role.ZOMBIE and job.is_done
+            job.is_confirmed = job.role is Role.ZOMBIE and job.is_done and document.epoch > 0
         if vnode.suspicion and not document.epoch and not vnode.standing.epoch and not event.was_there:
             if len(vnode.owners) < 2:
                 vnode.trust(now_ms, 0)

@@ -202,7 +202,7 @@ def test_a_node_is_put_into_quarantine_trusted_again_or_reaped_from_its_row(
     assert any("/act/quarantine?" in each and "off=" not in each for each in links)
     assert not any("/act/reap?" in each for each in links)
 
-    name = visitor.do(visitor.cluster.status())["node"]
+    name = visitor.do(visitor.cluster.status()).node
     held = (m.HeldRow(0, "quarantine", f"{name}, by anna (its disk)", 0),)
     monkeypatch.setattr("skuld_py.node.leadership.requests.held", lambda *arguments: held)
     back, = [each for each in visitor.get("/members").values("a", "href") if "/act/quarantine?" in each]

@@ -373,6 +373,7 @@ def test_stopping_leaves_at_once(server: ZooKeeperServer, cluster: str) -> None:
 def test_a_document_is_created_swapped_and_read_back(server: ZooKeeperServer, cluster: str) -> None:
     with joined(server.hosts, cluster, ANNA) as (registry, events):
         registry.perform(ReadDocument(3))
+        events.wait(DocumentRead(3, -1, NOBODY))
         registry.perform(SwapDocument(3, -1, document("w1")))
         registry.perform(ReadDocument(3))
         registry.perform(SwapDocument(3, 0, document("w2", epoch=2)))
