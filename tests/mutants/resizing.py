@@ -60,5 +60,5 @@ MUTANTS: tuple[Mutant, ...] = (
              "    if fewer:\n", "    if False:\n"),
     _seen_by("tests/node/test_identity.py::test_the_only_copy_is_not_filled_as_the_log_says_now",
              "only-copies-as-created", "how many copies there are is as the log says", "start.prepare",
-             "(parameters.replicas if copies is None else copies())", "parameters.replicas"),
+             "count = copies or (lambda: parameters.replicas)", "count = lambda: parameters.replicas"),
 )

@@ -44,11 +44,11 @@ def prepare(store: Store, registered: Registration | None, fresh: str, parameter
     """
     is_copy = load_copied(store) is not None
     start = begin_start(store, registered, fresh, parameters.partitions)
-    is_forgotten = start.verdict is Verdict.FORGOTTEN
-    if is_forgotten or (is_copy and start.verdict is not Verdict.SAME):
-        if (parameters.replicas if copies is None else copies()) == 1:
-            raise (Refused("forgotten", _ONLY_COPY) if is_forgotten else
-                   Refused("only_copy", _BACKUP.format(parameters.cluster)))
+    count = copies or (lambda: parameters.replicas)
+    if start.verdict is Verdict.FORGOTTEN and count() == 1:
+        raise Refused("forgotten", _ONLY_COPY)
+    if is_copy and start.verdict is not Verdict.SAME and count() == 1:
+        raise Refused("only_copy", _BACKUP.format(parameters.cluster))
     store.commit()
     scrubbed = {partition: _scrub(store, partition, parameters)
                 for partition in damaged(store, parameters.partitions)}
