@@ -110,6 +110,7 @@ class Operated(Campaign):
             if leaderless:
                 return leaderless
             self._let_go()
+        self.awaiter.forget(self.excused)
         held = [f"partition {partition} is held: {document}" for partition, (_, document)
                 in self.cluster.registry.documents.items() if _is_held(document)]
         return held or super().lacks()
