@@ -5,13 +5,15 @@ from __future__ import annotations
 import click
 
 from skuld_py.cli.options import json_option, timeout_option, zookeeper_option
-from skuld_py.config import REPLICAS_MAX
 from skuld_py.verbs.words import copies
+
+MOST = 9
+"""As many copies as a cluster may keep; written out, since the help loads nothing."""
 
 
 @click.command()
 @click.argument("name")
-@click.argument("count", type=click.IntRange(1, REPLICAS_MAX), required=False)
+@click.argument("count", type=click.IntRange(1, MOST), required=False)
 @zookeeper_option
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option

@@ -16,9 +16,10 @@ from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
 
 from cli.written import A, raws
+from skuld_py.cli.cluster_replicas import MOST
 from skuld_py.cli.journal import at_end
 from skuld_py.cli.main import main
-from skuld_py.config import RULES, Parameters
+from skuld_py.config import REPLICAS_MAX, RULES, Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.registration import Registration
@@ -142,6 +143,7 @@ def test_how_many_copies_are_kept_is_shown_and_set_where_there_are_nodes_and_rul
         for raw in raws():
             client.create("/skuld/grown/log/entry-", raw, sequence=True)
 
+    assert MOST == REPLICAS_MAX
     assert "keeps 1 copy of each task" in skuld(hosts, "cluster", "replicas", "grown").output
     placed = len(at_end(hosts, "grown", 10.0)[0].nodes)
     many = skuld(hosts, "cluster", "replicas", "grown", "7")
