@@ -174,8 +174,8 @@ def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest("frozen: nobody but the recorded leader may stand")
     if not is_frozen(document, now_ms) and (remaining := those_who_remain(facts, document)):
         return Stand(remaining, is_forced=True)
-    if facts.me.name in document.outlaws:
-        return Rest("an operator has put this node into quarantine")
+    if facts.me.name in document.outlaws and any(name not in document.outlaws for name in document.cohort):
+        return Rest("an operator has put this node into quarantine")  # where all voters are, one of them must lead
     if not quorum.has_majority(document.cohort, facts.live):
         return Rest(NO_MAJORITY)
     return Stand(document.cohort)
