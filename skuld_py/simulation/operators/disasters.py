@@ -128,7 +128,7 @@ class Disasters:
                       if partition not in registry.documents}
         if any(now_ms - since_ms > STUCK_MS for since_ms in self._away.values()):
             self.counts["restored for a document"] += self.restore()
-            self._away = dict.fromkeys(self._away, now_ms)  # who is refused lets the nodes run, and tries again later
+            self._away = dict.fromkeys(self._away, now_ms)  # a refusal: nodes run on meanwhile
         self._cluster.scheduler.after(LOOK_MS, self.watch)
 
     # -- ZooKeeper -----------------------------------------------------------------------------
