@@ -85,7 +85,7 @@ from skuld_py.node.workflows.requests import WorkflowRequests
 from skuld_py.node.writes.requests import WriteRequests
 from skuld_py.node.writes.setting import SettingRequests
 from skuld_py.partition.candidacy import Candidacy
-from skuld_py.partition.leadership.quorum import has_majority
+from skuld_py.partition.leadership.quorum import has_majority, majority
 
 FAR = "the clock is too far from the others"
 NO_SESSION = "the session with ZooKeeper is lost"
@@ -331,6 +331,7 @@ class Node:
     def _on_nodes(self, now_ms: int, event: NodesChanged) -> None:
         self.view.nodes = event.nodes
         self.view.replicas = event.replicas or self.view.parameters.replicas
+        self.view.majority = majority(self.view.replicas)
         self.timekeeper.on_nodes(len({*event.nodes, self.view.me.name}))
         placement = event.placement if event.placement is not None else place(
             event.nodes, self.view.parameters.partitions, self.view.replicas)

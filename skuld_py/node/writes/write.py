@@ -23,7 +23,6 @@ from skuld_py.model.messages import Acked, Append, Failed, Kept, Message
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import Make, QuorumOperation
-from skuld_py.partition.leadership.quorum import majority
 
 
 @attrs.frozen
@@ -54,7 +53,7 @@ class WriteOperation(QuorumOperation):
                  ended: Sequence[int] = (), *, needs_majority: bool = False) -> None:
         super().__init__(operations, origin, now_ms, sizes, make)
         self._needs_majority = needs_majority or not w
-        self._w = max(w, majority(operations.view.replicas)) if self._needs_majority else w
+        self._w = max(w, operations.view.majority) if self._needs_majority else w
         self._sizes = sizes
         self._refused: dict[bytes, None] = {}
         self._old: dict[bytes, None] = {}
@@ -84,17 +83,14 @@ class WriteOperation(QuorumOperation):
         if len(refused) + len(old) + len(fenced) < sum([self._sizes[partition] for partition in self.asked[peer]]):
             self._is_kept_somewhere = True
         self.count(now_ms, peer, message.unkept, message.cohorts)
-        if not (self.has_answered or self._refused) and (copies := self._copies()) >= self._w and self._is_met():
+        if not (self.has_answered or self._refused) and (copies := self._copies()) >= self._w:
             duplicates = columns.pack_u64(sorted(self._duplicates)) if self._duplicates else b""
             self.answer(Acked(self.origin.request, copies, duplicates, self._ended))
         if not self.pending:
             self._round_up(isinstance(asked, Append))
 
     def _copies(self) -> int:
-        return min([need.copies(self._w) for need in self.needs.values()])
-
-    def _is_met(self) -> bool:
-        return not self._needs_majority or all(need.is_met() for need in self.needs.values())
+        return min([need.copies(self._w, self._needs_majority) for need in self.needs.values()])
 
     def _round_up(self, is_log: bool) -> None:
         if not self.has_answered:
