@@ -1,6 +1,6 @@
 """``skuld cluster``: making and unmaking clusters in ZooKeeper, and taking nodes out of them.
 
-A cluster is a name and three numbers that never change afterwards; its nodes come by themselves (``skuld
+A cluster is a name and numbers that mostly never change afterwards; its nodes come by themselves (``skuld
 node``). They do not go by themselves: a node that is down keeps its share, for it may come back. Destroying a
 cluster is the single thing here that cannot be undone, so it asks.
 """
@@ -18,6 +18,7 @@ from skuld_py.cli.cluster_history import history
 from skuld_py.cli.cluster_keys import create_secure, rotate, secure
 from skuld_py.cli.cluster_log import log
 from skuld_py.cli.cluster_proofs import proofs
+from skuld_py.cli.cluster_replicas import replicas
 from skuld_py.cli.cluster_restore import restore
 from skuld_py.cli.cluster_rules import rules
 from skuld_py.cli.cluster_sharing import share
@@ -40,6 +41,7 @@ cluster.add_command(log)
 cluster.add_command(secure)
 cluster.add_command(rotate)
 cluster.add_command(proofs)
+cluster.add_command(replicas)
 cluster.add_command(rules)
 cluster.add_command(share)
 cluster.add_command(force_epoch)
@@ -58,14 +60,14 @@ cluster.add_command(restore)
               help="With --secure: also write a key for a client of yours, which may do everything.")
 @click.option("--partitions", type=int, default=8,
               help="Slices of the tasks: a power of two, fixed for ever.")
-@click.option("--replicas", type=int, default=3,
+@click.option("--replicas", "replica_count", type=int, default=3,
               help="Nodes that keep a copy of each task; 1 on a single node.")
 @click.option("--skew", "skew_s", type=Duration(least_s=0.001, most_s=3600), metavar="DURATION", default="2s",
               help="How far the nodes' clocks may differ. A lapsed claim is granted again this much later.")
 @timeout_option("10s", "ZooKeeper's answer")
 @json_option
 def create(name: str, hosts: str, secure: bool, key_file: Path | None, client_file: Path | None,
-           partitions: int, replicas: int, skew_s: float, timeout_s: float, as_json: bool) -> None:
+           partitions: int, replica_count: int, skew_s: float, timeout_s: float, as_json: bool) -> None:
     """Create the cluster NAME. Then start its nodes; it serves once there are as many as replicas.
 
     \b
@@ -83,7 +85,7 @@ def create(name: str, hosts: str, secure: bool, key_file: Path | None, client_fi
     from skuld_py.config import Parameters
     from skuld_py.runtime.zookeeper.clusters import create_cluster
 
-    parameters = Parameters(name, secrets.token_hex(16), partitions, replicas, round(skew_s * 1000),
+    parameters = Parameters(name, secrets.token_hex(16), partitions, replica_count, round(skew_s * 1000),
                             claim_key=secrets.token_hex(32))
     for option, file in (("--cluster-key", key_file), ("--first-client", client_file)):
         if file is not None and not secure:
@@ -97,7 +99,7 @@ def create(name: str, hosts: str, secure: bool, key_file: Path | None, client_fi
         hidden = ("claim_key", "claim_from_ms", "former_keys")
         print_json({field: value for field, value in attrs.asdict(parameters).items() if field not in hidden})
         return
-    click.echo(f"cluster {name} is created: {many(partitions, 'partition')}, {copies(replicas)} of each task,"
+    click.echo(f"cluster {name} is created: {many(partitions, 'partition')}, {copies(replica_count)} of each task,"
                f" clocks within {said(skew_s)}")
     click.echo("Next, on each of its machines:\n"
                f"  skuld node --cluster {name} {shown} --port 13000 --data DIRECTORY"

@@ -18,7 +18,8 @@ from skuld_py.errors import Refused
 RULES = 4
 """The newest rules of a cluster that this program can go by. Rules 2: a place belongs to its node's newest life,
 and failures have no words in the digest. Rules 3: nodes speak protocol 3 to each other, and the log carries
-workflows. Rules 4: tasks may be there instead of others, and queues have caps for each holder."""
+workflows. Rules 4: tasks may be there instead of others, queues have caps for each holder, and the number of copies
+of a task may change."""
 PROTOCOLS = (1, 3)
 """What this program understands, the oldest first."""
 PROTOCOL_VERSION = PROTOCOLS[-1]
@@ -57,7 +58,8 @@ def _former_keys(given: Iterable[FormerKey | Mapping[str, Any]]) -> tuple[Former
 
 @attrs.frozen
 class Parameters:
-    """What a cluster is: ``partitions`` slices, ``replicas`` copies, clocks within ``skew_ms``."""
+    """What a cluster is: ``partitions`` slices, ``replicas`` copies when it was created (the log says how many
+    now), clocks within ``skew_ms``."""
 
     cluster: str
     cluster_id: str

@@ -98,11 +98,13 @@ class MembersChanged:
 class NodesChanged:
     """The registered nodes, which own partitions whether live or not; and those that are taken out, which own none
     any more but still have data to hand on. ``placement``, when given, is that of these nodes
-    (``cluster.placement``), so that the node need not compute it."""
+    (``cluster.placement``), so that the node need not compute it. ``replicas``: how many nodes own each partition,
+    0 for as many as the cluster was created with."""
 
     nodes: tuple[str, ...]
     leaving: tuple[str, ...] = ()
     placement: tuple[tuple[str, ...], ...] | None = attrs.field(default=None, repr=False)
+    replicas: int = 0
 
 
 @attrs.frozen
@@ -121,11 +123,13 @@ class SeatsChanged:
 
 @attrs.frozen
 class DocumentRead:
-    """A fresh (synced) read of a partition document; ``version`` -1 when there is none yet."""
+    """A fresh (synced) read of a partition document; ``version`` -1 when there is none. ``was_there``: there is
+    none, and its history shows that there was one."""
 
     partition: int
     version: int
     document: Document
+    was_there: bool = False
 
 
 @attrs.frozen
@@ -210,11 +214,13 @@ class ReadDocument:
 
 @attrs.frozen
 class SwapDocument:
-    """Set the document if its version is still this one (-1: create it)."""
+    """Set the document if its version is still this one (-1: create it). ``is_founding``: and only if the
+    partition never had one."""
 
     partition: int
     version: int
     document: Document
+    is_founding: bool = False
 
 
 @attrs.frozen

@@ -85,7 +85,7 @@ from skuld_py.node.workflows.requests import WorkflowRequests
 from skuld_py.node.writes.requests import WriteRequests
 from skuld_py.node.writes.setting import SettingRequests
 from skuld_py.partition.candidacy import Candidacy
-from skuld_py.partition.leadership.quorum import has_majority
+from skuld_py.partition.leadership.quorum import has_majority, majority
 
 FAR = "the clock is too far from the others"
 NO_SESSION = "the session with ZooKeeper is lost"
@@ -226,7 +226,7 @@ class Node:
                 self._on_session(now_ms, event.session)
             case DocumentRead():
                 self._steward.on_read(now_ms, event)
-                self._moves.on_read(now_ms, event.partition, event.document)
+                self._moves.on_read(now_ms, event)
                 self._overseer.on_read(now_ms, event)
                 self._horizons.wake(now_ms)
             case DocumentChanged():
@@ -330,9 +330,11 @@ class Node:
 
     def _on_nodes(self, now_ms: int, event: NodesChanged) -> None:
         self.view.nodes = event.nodes
+        self.view.replicas = event.replicas or self.view.parameters.replicas
+        self.view.majority = majority(self.view.replicas)
         self.timekeeper.on_nodes(len({*event.nodes, self.view.me.name}))
         placement = event.placement if event.placement is not None else place(
-            event.nodes, self.view.parameters.partitions, self.view.parameters.replicas)
+            event.nodes, self.view.parameters.partitions, self.view.replicas)
         moved = [vnode.partition for vnode in self.view.vnodes if vnode.owners != placement[vnode.partition]]
         for vnode, owners in zip(self.view.vnodes, placement, strict=True):
             vnode.nodes = (*event.nodes, *event.leaving)

@@ -181,7 +181,7 @@ class Candidacy:
             if is_of_leader and not is_frozen(document, now_ms) and not is_barred:
                 return self._open(now_ms, document, event.version, transfer.cohort, f"{document.leader} yielded")
         else:
-            action = evaluate(attrs.evolve(facts, epoch=0), document, now_ms)
+            action = evaluate(attrs.evolve(facts, epoch=0, was_there=event.was_there), document, now_ms)
             if isinstance(action, Stand):
                 self._vnode.why_unled = ""
                 return self._try(now_ms, document, event.version, action)
@@ -218,7 +218,8 @@ class Candidacy:
         Whether the write succeeds shows when it is read."""
         self._vnode.resign(now_ms)
         return [SwapDocument(self._vnode.partition, version, attrs.evolve(
-            document, spent=epoch - 1, write_id=self._election.write_id(), cause="epochs were spent"))]
+            document, spent=epoch - 1, write_id=self._election.write_id(), cause="epochs were spent"),
+            is_founding=version < 0)]
 
     def on_read_failed(self, now_ms: int) -> None:
         """The registry is out of reach: start over later. A swap in doubt stays in doubt, and is read again."""

@@ -240,6 +240,8 @@ class Vnode:
 
     def place(self, owners: Names) -> None:
         """It belongs on these nodes from now on."""
+        if owners != self.owners:
+            self._bulletin.change(self.partition)
         self.owners = owners
         self._note_keepers()
 
@@ -286,7 +288,9 @@ class Vnode:
         """End a suspicion: enough others have told their promises, ``promised`` the highest, and their data.
 
         That epoch is promised to no candidate: claims of leaders older than this filling are not acknowledged.
+        What was told may be older than the newest leader known here, whose voters may be others.
         """
+        promised = max(promised, self.standing.epoch)
         if promised > self.promise.epoch:
             self.promise = Promise(promised, "")
             save_promise(self.store, self.partition, self.promise)

@@ -67,6 +67,7 @@ from skuld_py.runtime.node_keys import open_keyring, take_place
 from skuld_py.runtime.transport import Transport, doors_of
 from skuld_py.runtime.wrong_time import time_source
 from skuld_py.runtime.zookeeper.clusters import read_names, read_parameters, read_registration
+from skuld_py.runtime.zookeeper.log_following import read_replica
 from skuld_py.runtime.zookeeper.registry import Registry
 
 _CLUSTER_KEY, _NODE_KEY = b"cluster", b"node"
@@ -314,7 +315,8 @@ class Server:
             self._metrics.look()
 
     def _prepare(self) -> Identity:
-        start, scrubbed = prepare(self._store, self._judged, secrets.token_hex(16), self._parameters)
+        start, scrubbed = prepare(self._store, self._judged, secrets.token_hex(16), self._parameters,
+                                  lambda: read_replica(self._hosts, self._parameters).replicas)
         log_start(self._address.name, start)
         for partition, dropped in scrubbed.items():
             _log.error("node %s removed unreadable records of partition %d: %s", self._address.name, partition,

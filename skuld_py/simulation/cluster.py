@@ -115,12 +115,17 @@ class Cluster(Wiring):
         self._commits = {name: stream(seed, f"commit {name}") for name in options.nodes}
         self._jitters = {name: stream(seed, f"membership {name}") for name in options.nodes}
 
+    is_resized = False
+    """Whether an operator changes how many copies are kept: voters may have become fewer since."""
+
     def _voters_of(self, partition: int) -> tuple[str, ...]:
         return self.registry.newest(partition).cohort
 
     def _least_seats_of(self, partition: int) -> int:
         """Of its present voters, or of those just before, who may have granted what is answered now."""
         document = self.registry.newest(partition)
+        if self.is_resized:
+            return 1
         sizes = (len(document.cohort), len(document.previous.cohort), self.options.parameters.replicas)
         return min(size for size in sizes if size)
 

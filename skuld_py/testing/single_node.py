@@ -141,7 +141,7 @@ class SingleNode:
                 self._events.append(DocumentRead(partition, version, document))
             case ReadRevisions(partition, most):
                 self._events.append(RevisionsRead(partition, most, (revision_of(document, version, WRITER),)))
-            case SwapDocument(partition, expected, wanted):
+            case SwapDocument(partition, expected, wanted, _):
                 outcome = Outcome.WON if version == expected else Outcome.LOST
                 if outcome is Outcome.WON:
                     self._document = version + 1, wanted

@@ -12,7 +12,7 @@ import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.verbs.votes import partitions_said, shortages
-from skuld_py.verbs.words import many, moment, said
+from skuld_py.verbs.words import copies, many, moment, said
 
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
@@ -21,8 +21,8 @@ UNARCHIVED_MS = 2 * 3_600_000
 STARVED_SHOWN = 8
 """Workflows without slots that are named one by one."""
 KINDS = ("nodes_missing", "nodes_down", "unheard", "no_session", "wrong_clock", "no_leader", "no_majority",
-         "moving", "uncollected", "unarchived", "releases_differ", "unproven", "starved", "held", "paused",
-         "uncounted")
+         "solo", "under_target", "over_target", "moving", "uncollected", "unarchived", "releases_differ",
+         "unproven", "starved", "held", "paused", "uncounted")
 """Every kind there is, for programs that must show those that are well, too."""
 
 
@@ -80,6 +80,7 @@ def concerns(facts: Facts) -> list[Concern]:
     if missing:
         return found
     return [*found, *(Concern(*row) for row in _partitions(described)),
+            *(Concern(*row) for row in _off_target(facts)),
             *(Concern("moving", words) for words in _moves(described)),
             *(Concern(*row) for row in _rest(facts))]
 
@@ -125,6 +126,25 @@ def _partitions(described: m.Described) -> Iterator[tuple[str, str]]:
             f" needs {lacking.said()}, started on the data that {'it' if len(lacking.of) == 1 else 'each'} had. If"
             " that data is gone for good, 'skuld cluster force-epoch"
             f" {partitions[0] if len(partitions) == 1 else '--all'}' goes on without it")
+
+
+def _off_target(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Of how many voters partitions have, while that is not as many as the cluster is to keep copies."""
+    wanted, rows = facts.replicas, facts.described.partitions
+    if wanted == 1:
+        yield "solo", ("each task has one copy: a lost disk takes its tasks along. Start two more nodes, then"
+                       f" 'skuld cluster replicas {facts.cluster} 3'")
+    fewer = [row.partition for row in rows if 0 < len(row.cohort) < wanted]
+    if fewer:
+        least = min(len(row.cohort) for row in rows if row.cohort)
+        yield "under_target", (f"{partitions_said(fewer)} {_has(len(fewer))} fewer voters than the {wanted} copies"
+                               f" that are wanted, {least} at the least: others get a vote once they have taken"
+                               " over what there is; those that are down must be started for that")
+    more = [row.partition for row in rows if len(row.cohort) > wanted]
+    if more:
+        yield "over_target", (f"{partitions_said(more)} {_has(len(more))} more voters than the {copies(wanted)}"
+                              f" that {_be(wanted)} wanted: they go one by one, each once the others hold all"
+                              " that it does")
 
 
 def _rest(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -36,8 +36,8 @@ VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", 
          "workflow", "scheduler", "backup", "archive", "history", "gateway", "token", "manual", "config",
          "completion")
 OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster force-epoch", "cluster forget",
-              "cluster history", "cluster log", "cluster proofs", "cluster restore", "cluster rotate",
-              "cluster rules", "cluster secure", "cluster share")
+              "cluster history", "cluster log", "cluster proofs", "cluster replicas", "cluster restore",
+              "cluster rotate", "cluster rules", "cluster secure", "cluster share")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")
 OF_CONFIG = ("config show",)
 OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow status", "workflow list",

@@ -16,8 +16,10 @@ from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
 
 from cli.written import A, raws
+from skuld_py.cli.cluster_replicas import MOST
+from skuld_py.cli.journal import at_end
 from skuld_py.cli.main import main
-from skuld_py.config import RULES, Parameters
+from skuld_py.config import REPLICAS_MAX, RULES, Parameters
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.model.document import Document, seats_of
 from skuld_py.model.registration import Registration
@@ -132,6 +134,27 @@ def test_how_workflows_share_slots_is_shown_and_set_where_the_rules_have_workflo
     refused = skuld(hosts, "cluster", "share", "older", "greedy")
     assert refused.exit_code == 1 and "cluster goes by rules 2" in refused.stderr
     assert skuld(hosts, "cluster", "share", "shared", "unfair").exit_code == 2
+
+
+def test_how_many_copies_are_kept_is_shown_and_set_where_there_are_nodes_and_rules_for_it(hosts: str) -> None:
+    create_cluster(hosts, Parameters("grown", "id-of-grown", replicas=1))
+    create_cluster(hosts, Parameters("small", "id-of-small", replicas=1, rules=3))
+    with connection(hosts, 10.0, is_write=True) as client:
+        for raw in raws():
+            client.create("/skuld/grown/log/entry-", raw, sequence=True)
+
+    assert MOST == REPLICAS_MAX
+    assert "keeps 1 copy of each task" in skuld(hosts, "cluster", "replicas", "grown").output
+    placed = len(at_end(hosts, "grown", 10.0)[0].nodes)
+    many = skuld(hosts, "cluster", "replicas", "grown", "7")
+    older = skuld(hosts, "cluster", "replicas", "small", "2")
+    assert many.exit_code == 1 and f"there are {placed} nodes for 7 copies" in many.stderr
+    assert older.exit_code == 1 and "goes by rules 3" in older.stderr
+    changed, same = (json.loads(skuld(hosts, "cluster", "replicas", "grown", str(placed), "--json").output)
+                     for _ in range(2))
+    assert changed == {"cluster": "grown", "replicas": placed, "has_changed": True} and not same["has_changed"]
+    assert f"keeps {placed} copies of each task" in skuld(hosts, "cluster", "replicas", "grown").output
+    assert skuld(hosts, "cluster", "replicas", "grown", "0").exit_code == 2
 
 
 def test_a_cluster_whose_rules_are_the_newest_lacks_a_key_and_gets_one(hosts: str) -> None:

@@ -153,6 +153,15 @@ def situation(*live: str, down: tuple[str, ...] = (), leader: str = "a:1", sessi
                      (m.CountRow(0, "general", 1, 0, 0, 0, 0, 0, 0),), doubt)
 
 
+def voting(wanted: int, *cohorts: tuple[str, ...]) -> Situation:
+    """Three nodes, so many copies that are wanted, and the voters of each partition."""
+    seen = situation("a:1", "b:1", "c:1")
+    rows = tuple(m.PartitionRow(number, 1, cohort[0], ("a:1", "b:1", "c:1")[:wanted], cohort)
+                 for number, cohort in enumerate(cohorts))
+    return attrs.evolve(seen, greeted=attrs.evolve(seen.greeted, replicas=wanted),
+                        described=attrs.evolve(seen.described, partitions=rows))
+
+
 NOTHING_WAITS = {"unarchived": 0, "unarchived_since_ms": 0}
 
 
@@ -201,6 +210,12 @@ ATTENTION = {
             m.PartitionRow(0, 1, "", ("a:1", "b:1", "c:1"), ("a:1", "x:1", "y:1")),
             m.PartitionRow(1, 1, "a:1", ("a:1", "b:1", "c:1"), ("a:1", "b:1", "c:1"))))),
         ["partition 0 cannot elect a leader: it needs x:1 or y:1, started on the data that each had"]),
+    "one copy": (voting(1, ("a:1",), ("b:1",)), ["each task has one copy: a lost disk takes its tasks along."]),
+    "voters on their way": (voting(3, ("a:1",), ("a:1", "b:1", "c:1")), [
+        "partition 0 has fewer voters than the 3 copies that are wanted, 1 at the least: others get a vote once"]),
+    "voters on their way out": (voting(1, ("a:1", "b:1", "c:1"), ("a:1", "b:1")), [
+        "each task has one copy",
+        "2 partitions (0, 1) have more voters than the 1 copy that is wanted: they go one by one"]),
     "no session": (situation("a:1", "b:1", "c:1", session="lost"), ["no session with ZooKeeper (lost)"]),
     "no leader and no session": (situation("a:1", "b:1", "c:1", leader="", session="lost"), [
         "no session with ZooKeeper (lost)", "cannot be claimed; an election needs ZooKeeper"]),

@@ -22,6 +22,7 @@ from skuld_py.cluster.log.commands import (
     PrepareJoin,
     RetireNode,
     SealOutput,
+    SetReplicas,
     SetRules,
     SetSharing,
     SubmitWorkflow,
@@ -71,8 +72,9 @@ def random_command(random: Random, replica: Replica, more: More = ()) -> Command
         Gc,
         lambda: SetRules(random.randint(0, 1)),
         lambda: random_flow(random, replica),
+        lambda: SetReplicas(random.randint(1, 5)),
     ]
-    weights = [6, 6, 6, 1, 4, 3, 4, 2, 2, 2, 1, 1, 6]
+    weights = [6, 6, 6, 1, 4, 3, 4, 2, 2, 2, 1, 1, 6, 2]
     if more and random.random() < 0.4:
         return random.choice(more)(random)
     return random.choices(choices, weights)[0]()

@@ -74,7 +74,7 @@ COMMANDS: dict[str, Callable[..., c.Command | c.Rejoin]] = {
     "submit-workflow": lambda name, *steps: c.SubmitWorkflow(
         name.partition("#")[0], 16 * (name.partition("#")[2] or "a"), PLAN, tuple(map(row_of, steps))),
     "kill-workflow": c.KillWorkflow, "exhaust-input": c.ExhaustInput, "seal-output": c.SealOutput,
-    "set-sharing": c.SetSharing}
+    "set-sharing": c.SetSharing, "set-replicas": lambda count: c.SetReplicas(int(count))}
 
 
 def row_of(step: str) -> StepRow:

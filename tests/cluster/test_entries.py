@@ -27,7 +27,7 @@ EVERY: tuple[c.Command, ...] = (
     c.JoinDirect("a", "b", (c.Joining("c", member_of("c")), c.Joining("d", member_of("d")))),
     c.AddSlot("s", "a", ("gpu", "x@y")), c.LeaveSlot("s"), c.RetireNode("a", is_leaving=False), c.ForgetNode("a"),
     c.Gc(), c.SetRules(1), c.KillWorkflow("w.1", "by hand"), c.ExhaustInput("w.1", "in1"),
-    c.SealOutput("w.1", "out"), c.SetSharing("greedy"),
+    c.SealOutput("w.1", "out"), c.SetSharing("greedy"), c.SetReplicas(3),
     c.SubmitWorkflow("w.1", 16 * "a", 32 * "0", (
         StepRow("in1", "input", 1, 4, ("gpu",), 50, "kill"), StepRow("out", "output")), "percentage", 30))
 SEEDS = [Entry("w@h:1~a", number, command).encode() for number, command in enumerate(EVERY)]

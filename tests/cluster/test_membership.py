@@ -22,6 +22,7 @@ from skuld_py.cluster.log.commands import (
     NotifyJoin,
     PrepareJoin,
     RetireNode,
+    SetReplicas,
     SetRules,
 )
 from skuld_py.cluster.log.commands.retire_node import placed
@@ -209,7 +210,7 @@ def test_the_first_one_is_a_member_at_once_and_only_then_the_node_is_told_so() -
 
     assert desk.told() == [CONNECTED]
     assert desk.told(MembersChanged)[-1] == MembersChanged((member("me"),))
-    assert desk.told(NodesChanged)[-1] == NodesChanged(("me",))
+    assert desk.told(NodesChanged)[-1] == NodesChanged(("me",), replicas=desk.machine.replica.replicas)
 
 
 def test_a_joiner_goes_through_three_phases_and_watches_whom_the_ring_says(joined: Desk) -> None:
@@ -667,7 +668,7 @@ def test_slots_parked_for_an_earlier_life_that_never_came_in_are_taken_over() ->
 
 def news(log: Log) -> NodesChanged:
     names = placed(log.replica)
-    return NodesChanged(tuple(names), (), place(names, 8, log.replica.replicas))
+    return NodesChanged(tuple(names), (), place(names, 8, log.replica.replicas), log.replica.replicas)
 
 
 def versioned(**settings: Any) -> Desk:
@@ -699,6 +700,22 @@ def test_the_log_goes_on_while_a_placement_is_pending_and_the_node_is_told_of_bo
     desk.tell(computed(desk.all(Compute)[-1]))
     assert desk.told(NodesChanged)[before:] == [news(log)]
     assert desk.machine.placement == (log.end - 1, news(log).placement)
+
+
+@pytest.mark.parametrize("versions", [False, True])
+def test_a_node_is_told_how_many_copies_are_kept_when_that_changes(versions: bool) -> None:
+    desk = versioned() if versions else Desk().start()
+    before = len(desk.told(NodesChanged))
+    desk.log.write("op", SetReplicas(1))
+    desk.run()
+    if versions:
+        assert len(desk.told(NodesChanged)) == before
+        desk.tell(computed(desk.all(Compute)[-1]))
+
+    told, = desk.told(NodesChanged)[before:]
+    assert told.replicas == 1 and told.nodes == tuple(placed(desk.log.replica))
+    if versions:
+        assert told == news(desk.log)
 
 
 def test_nodes_that_are_overtaken_are_never_told() -> None:

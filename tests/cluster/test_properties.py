@@ -89,6 +89,7 @@ COMMANDS = st.one_of(
     st.builds(c.SubmitWorkflow, flows, st.sampled_from([16 * "a", 16 * "b"]), st.just(32 * "0"),
               st.just(tuple(map(row_of, ("in1", "out1", "out2"))))),
     st.builds(c.KillWorkflow, flows), st.builds(c.ExhaustInput, flows, st.sampled_from(["in1", "out1"])),
+    st.builds(c.SetReplicas, st.integers(1, 4)),
     st.builds(c.SetSharing, st.sampled_from(["greedy", "percentage"])),
     st.builds(c.SealOutput, flows, st.sampled_from(["in1", "out1", "out2"])),
     st.builds(c.JoinDirect, ids, ids, st.lists(ids.map(joining), max_size=3).map(tuple)),

@@ -99,7 +99,9 @@ WRONG: dict[str, Change] = {
     "no JSON": with_text(lambda text: text[1:]),
     "no UTF-8": with_text(lambda text: b"\xff" + text),
     "a blank, which is not canonical": with_text(lambda text: text.replace(b":", b": ", 1)),
-    "another number of copies": with_text(lambda text: text.replace(b'"replicas":3', b'"replicas":2')),
+    "no copies": with_text(lambda text: text.replace(b'"replicas":3', b'"replicas":0')),
+    "another number of copies, which older rules have not": with_text(lambda text: text.replace(
+        b'"replicas":3', b'"replicas":2').replace(b'"rules":%d' % RULES, b'"rules":3')),
     "rules of a later version": with_text(lambda text: text.replace(b'"rules":%d' % RULES, b'"rules":99')),
     "the joiner, who is not in": with_text(lambda text: text.replace(b'"x"', b'"z"')),
 }

@@ -31,7 +31,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "backup.mark_copy", "load_copied(store) or Copied(", "Copied("),
     _seen_by(COPIES + "test_where_there_is_one_copy_of_each_task_a_node_does_not_start_on_a_backup",
              "started-on-the-only-backup", "without others to fill from no node starts on a backup",
-             "start.prepare", "if is_copy and start.verdict is not Verdict.SAME and parameters.replicas == 1:",
+             "start.prepare", "if is_copy and start.verdict is not Verdict.SAME and count() == 1:",
              "if False:"),
     _seen_by(BESIDE, "backups-with-a-say", "a node that starts on a backup beside a majority is rolled back",
              "rebuilding._registration", "remains.identity.starts + is_old", "remains.identity.starts"),

@@ -55,7 +55,7 @@ MUTANTS: tuple[Mutant, ...] = (
            '"fenced", _fenced(list(self._fenced)), True)', "A2",
            script("a copy that missed a later claim takes nothing from the one before"), seeds=0),
     mutant("checkpoint-on-one-copy", "w=1 is enough for a checkpoint, which the next claim then may not see",
-           "WriteRequests._append", "w = max(w, majority(view.parameters.replicas))", "pass", "D7",
+           "WriteRequests._append", "needs_majority=has_checkpoint", "needs_majority=False", "D7",
            script("a majority keeps it even where one copy would do")),
     mutant("checkpoint-under-old-rules", "a node of an older release gets a task that it takes for malformed",
            "WriteRequests._append", "has_checkpoint and view.protocol < CHECKPOINT_PROTOCOL", "False", "A2",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Edit, Mutant, mutant
 
 JOBS = "tests/node/test_jobs.py::"
 ELECTIONS = "tests/partition/test_election.py::"
@@ -24,6 +24,16 @@ MUTANTS: tuple[Mutant, ...] = (
            "            job.is_done = has_majority(cohort, job.through)\n", "            job.is_done = True\n",
            "D1",
            JOBS + "test_a_learner_compares_with_the_voters_until_a_majority_is_through"),
+    mutant("trusted-below-its-leader", "who is trusted again has promised no less than the newest leader it knows",
+           "Vnode.trust", "        promised = max(promised, self.standing.epoch)\n", "", "C7",
+           VNODES + "test_who_is_trusted_again_has_promised_the_newest_leader_it_knows", seeds=0),
+    mutant("handed-off-to-nobody", "who knows of no voters has handed off to a majority of them",
+           "Moves._forget_restarted", "bool(vnode.standing.cohort) and has_majority", "has_majority", "D1",
+           "tests/node/test_moving.py::test_who_knows_of_no_voters_hands_off_to_nobody_and_drops_nothing", seeds=0),
+    Mutant("dropped-for-nobody", "who knows of no voters drops what it has where there is no document",
+           (Edit("Moves._forget_restarted", "bool(vnode.standing.cohort) and has_majority", "has_majority"),
+            Edit("Moves.on_read", " and document.epoch > 0", "")), "D1",
+           ("tests/node/test_moving.py::test_who_knows_of_no_voters_hands_off_to_nobody_and_drops_nothing",), 0),
     mutant("new-member-not-synced", "a new member votes without the data of the voters", "Election.has_synced",
            "return self.phase is Phase.SYNCING and not self._unsynced", "return self.phase is Phase.SYNCING", "D1",
            ELECTIONS + "test_a_new_member_must_have_taken_the_data_over"),
@@ -115,8 +125,7 @@ MUTANTS: tuple[Mutant, ...] = (
            JOBS + "test_a_zombie_that_is_wanted_again_drops_no_more"),
     mutant("pending-copies-not-counted", "copies are counted in the present cohort alone",
            "Need.copies",
-           "return min([sum(map(self.have.__contains__, group)) for group in self.groups])",
-           "return sum(map(self.have.__contains__, self.cohort))", "D1",
+           "for group in self.groups])", "for group in [self.cohort]])", "D1",
            "tests/node/test_storing.py::test_copies_are_counted_in_every_cohort_that_counts"),
     mutant("reads-ignore-the-pending", "a read is met by the present cohort alone", "Need.is_met",
            "return all(has_majority(group, self.have) for group in self.groups)",
@@ -154,7 +163,7 @@ MUTANTS: tuple[Mutant, ...] = (
            'mark is not None and mark == store.get("meta", IDENTITY_KEY)', "mark is not None", "D8",
            IDENTITY + "test_the_mark_of_an_earlier_start_says_nothing_of_a_later_one", seeds=0),
     mutant("only-copy-given-up", "a forgotten node whose data nobody else has waits for ever to be filled",
-           "start.prepare", "    if start.verdict is Verdict.FORGOTTEN and parameters.replicas == 1:\n",
+           "start.prepare", "    if start.verdict is Verdict.FORGOTTEN and count() == 1:\n",
            "    if False:\n", "D8",
            IDENTITY + "test_a_forgotten_node_with_the_only_copies_is_refused_and_keeps_what_it_has", seeds=0),
     mutant("lost-promise-not-noticed", "a partition that lost its promise is trusted", "begin_start",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Edit, Mutant, mutant
 
 EVALUATOR = "tests/partition/test_evaluator.py::"
 ONE = EVALUATOR + "test_one_thing_at_a_time"
@@ -62,6 +62,14 @@ MUTANTS: tuple[Mutant, ...] = (
              "    wish = document.promote\n"
              "    if wish is not None and not why_invalid(facts, document, wish, now_ms):\n"
              "        return _obey(facts, document, wish)\n    if document.epoch > facts.epoch:\n"),
+    Mutant("b1-in-the-simulated-world",
+           "a leader that reads of its successor obeys nothing: it resigns before any wish is looked at",
+           (Edit("Vnode.settle", "if self.election.is_leading and epoch > self.election.epoch:", "if False:"),
+            Edit("evaluator._lead", "    if document.epoch > facts.epoch:\n",
+                 "    wish = document.promote\n"
+                 "    if wish is not None and not why_invalid(facts, document, wish, now_ms):\n"
+                 "        return _obey(facts, document, wish)\n    if document.epoch > facts.epoch:\n")),
+           "L2", ("tests/simulation/test_operators.py::test_a_leader_in_the_dark_obeys_nothing",), 0),
     _seen_by("tests/node/test_manatee_faults.py::test_b2_a_write_is_bound_to_what_it_was_made_of_so_no_freeze_is"
              "_overwritten", "b2-token-of-another-revision", "a write is bound to the revision it was made of",
              "Candidacy._heed", "= False\n            election.note_written(event.document, event.version)\n",

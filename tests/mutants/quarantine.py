@@ -18,7 +18,9 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 MUTANTS: tuple[Mutant, ...] = (
     _seen_by(BAR, "outlaw-stands", "who is in quarantine does not stand", "evaluator._succeed",
-             "if facts.me.name in document.outlaws:", "if False:"),
+             "if facts.me.name in document.outlaws and any", "if False and any"),
+    _seen_by(BAR, "led-by-nobody-for-all-are-outlaws", "where all voters are in quarantine one of them stands",
+             "evaluator._succeed", " and any(name not in document.outlaws for name in document.cohort):", ":"),
     _seen_by(BAR, "outlaw-leads-on", "who is in quarantine gives up what it leads", "evaluator._lead",
              "if facts.me.name in document.outlaws:", "if False:"),
     _seen_by(BAR, "outlaw-inherits", "nothing is handed over to who is in quarantine", "evaluator._hand_over",
@@ -50,7 +52,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "Gatherings.is_through", "any(name in self._view.live for name in gathering.lacking)",
              "gathering.lacking"),
     _seen_by(GONE, "reaped-uncompared", "voters become fewer after the comparison", "Gatherings.is_through",
-             "return not any(", "return True or not any("),
+             "gathering.lacking):\n            return False\n", "gathering.lacking):\n            return True\n"),
     _seen_by(QUARANTINE + "test_nobody_who_is_there_is_passed_over_though_a_majority_was_compared",
              "compared-with-nobody", "those who stay are all compared before voters become fewer",
              "_Gathering.lacking", "[name for name in self.voters if name not in self.through]", "[]"),

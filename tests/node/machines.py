@@ -128,13 +128,15 @@ class Machines:
                 self.flying.append((name, ReadFailed(effect.partition)))
             case ReadDocument():
                 version, document = self.documents.get(effect.partition, (-1, NOBODY))
-                self.flying.append((name, DocumentRead(effect.partition, version, document)))
+                was_there = version < 0 and effect.partition in self.revisions
+                self.flying.append((name, DocumentRead(effect.partition, version, document, was_there)))
             case ReadRevisions():
                 told = None if self.is_in_doubt else tuple(self.revisions[effect.partition][: effect.most])
                 self.flying.append((name, RevisionsRead(effect.partition, effect.most, told)))
             case SwapDocument():
                 version, _ = self.documents.get(effect.partition, (-1, NOBODY))
-                outcome = Outcome.WON if version == effect.version else Outcome.LOST
+                is_begun = effect.is_founding and effect.partition in self.revisions
+                outcome = Outcome.WON if version == effect.version and not is_begun else Outcome.LOST
                 if outcome is Outcome.WON:
                     self.write(effect.partition, effect.document, name)
                     version += 1

@@ -142,6 +142,19 @@ def test_a_forgotten_node_with_the_only_copies_is_refused_and_keeps_what_it_has(
     assert prepare(store, None, "b", attrs.evolve(PARAMETERS, replicas=2))[0].verdict is Verdict.FORGOTTEN
 
 
+def test_the_only_copy_is_not_filled_as_the_log_says_now() -> None:
+    store = MemoryStore()
+    started(store, None, "a")
+    note_joined(store)
+    store.commit()
+
+    with pytest.raises(Refused, match="this node was forgotten"):
+        prepare(store, None, "b", attrs.evolve(PARAMETERS, replicas=3), lambda: 1)
+    store.crash()
+    grown = prepare(store, None, "b", attrs.evolve(PARAMETERS, replicas=1), lambda: 3)
+    assert grown[0].verdict is Verdict.FORGOTTEN
+
+
 def test_a_fresh_node_has_no_marks_and_counts_its_starts() -> None:
     store = MemoryStore()
 

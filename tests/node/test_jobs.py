@@ -12,7 +12,7 @@ from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.document import Document, Member, seats_of
-from skuld_py.model.events import Effect, ReadDocument
+from skuld_py.model.events import DocumentRead, Effect, ReadDocument
 from skuld_py.model.ids import IdMint
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.copies.moves import ASK_PAUSE_MS, Moves
@@ -71,7 +71,7 @@ class Stage:
     def confirm(self, cohort: tuple[str, ...], era: int = 4) -> Stage:
         """The document is read."""
         document = Document(epoch=era, era=era, leader="n1", seats=seats_of(cohort))
-        self.moves.on_read(NOW, 0, document)
+        self.moves.on_read(NOW, DocumentRead(0, 1, document))
         return self
 
     @property

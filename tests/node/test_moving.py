@@ -6,16 +6,18 @@ import attrs
 import pytest
 
 from node.machines import Machines
+from node.operating import down
 from skuld_py.config.timing import DEFAULT_TIMING
-from skuld_py.model import ids
+from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.document import NOBODY
-from skuld_py.model.events import DocumentRead, MembersChanged, NodesChanged
+from skuld_py.model.events import DocumentRead, MembersChanged, NodesChanged, Received
 from skuld_py.model.history import History
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.remarks import Kind, Remark
 from skuld_py.node.node import Node
+from skuld_py.partition.data.tables import prefix_of
 from skuld_py.partition.leadership.suspicion import mark_suspect
 from skuld_py.partition.vnode import Role, Vnode
 
@@ -166,6 +168,23 @@ def test_a_wiped_node_neither_votes_nor_counts_until_it_has_filled(
         refused = vnode.on_grant(machines.now_ms, others[0], grant)
         assert refused is not None and not refused.is_accepted
         assert not vnode.is_counted
+
+
+def test_who_knows_of_no_voters_hands_off_to_nobody_and_drops_nothing() -> None:
+    machines = Machines(4, partitions=1)
+    name = next(each for each in machines.names if each not in machines.future_owners(0))
+    others = [each for each in machines.names if each != name]
+    for other in others:
+        down(machines, other)
+    batch = machines.batch("q", 1)
+    machines.nodes[name].view.vnodes[0].place((name, *others[:2]))
+    machines.give(name, Received(others[0], m.Replicate(1, (batch,), columns.pack_u64([0, 0]))))
+    machines.give(name, NodesChanged(tuple(machines.names)))
+    machines.pass_time(20_000)
+
+    assert roles(machines.nodes[name]) == [Role.ZOMBIE]
+    assert machines.stores[name].get("body", prefix_of(0) + batch.ids) is not None
+    assert [row.is_done for row in machines.nodes[name].description().moves] == [False]
 
 
 def test_a_wiped_node_trusts_itself_for_no_document_that_somebody_has_deleted() -> None:

@@ -8,8 +8,8 @@ from node.machines import Machines
 from node.operating import down
 from node.test_overseeing import asked
 from skuld_py.model import messages as m
-from skuld_py.model.document import Document, seats_of
-from skuld_py.model.events import DocumentChanged
+from skuld_py.model.document import NOBODY, Document, seats_of
+from skuld_py.model.events import DocumentChanged, DocumentRead
 from skuld_py.partition.leadership.promise import Promise
 from skuld_py.partition.leadership.putting_back import PuttingBack
 from skuld_py.verbs.attention import Facts, concerns
@@ -98,3 +98,31 @@ def test_a_document_that_is_gone_while_nobody_leads_is_told_of_with_what_to_do()
     told = concerns(Facts("c", 3, 200, machines.nodes[other].description()))
     (words,) = [each.words for each in told if each.kind == "held"]
     assert "led by nobody" in words and "'skuld cluster restore'" in words
+
+
+def test_a_document_that_is_deleted_before_its_voters_knew_of_a_leader_is_not_begun_anew() -> None:
+    machines = Machines(partitions=1)
+    while not machines.documents:
+        machines.deliver(1) if machines.flying else machines.pass_time(1)
+    leader = machines.documents[0][1].leader
+    others = [name for name in machines.names if name != leader]
+    down(machines, leader)
+    delete(machines)
+    assert not any(machines.nodes[name].view.vnodes[0].standing.epoch for name in others)
+    machines.pass_time(30_000)
+
+    assert not machines.documents
+    told = concerns(Facts("c", 3, 200, machines.nodes[others[0]].description()))
+    (words,) = [each.words for each in told if each.kind == "held"]
+    assert "its history shows that there was one" in words and "'skuld cluster restore'" in words
+
+
+def test_who_lost_its_disk_trusts_itself_only_where_there_never_was_a_document() -> None:
+    for was_there in (False, True):
+        machines = Machines(2, partitions=1)
+        name = machines.names[0]
+        vnode = machines.nodes[name].view.vnodes[0]
+        vnode.place((name,))
+        vnode.suspicion = "its disk is new"
+        machines.give(name, DocumentRead(0, -1, NOBODY, was_there))
+        assert bool(vnode.suspicion) is was_there

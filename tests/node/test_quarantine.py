@@ -59,12 +59,13 @@ def test_who_is_reaped_is_barred_too_and_who_has_no_vote_stays_as_it_is() -> Non
     # Whoever is barred does not stand, hands over what it leads, and is nobody's heir.
     (facts("n3", "n2", "n3"), {}, Rest("an operator has put this node into quarantine")),
     (facts("n2", "n2", "n3"), {}, Stand(NAMES)),
+    (facts("n3", "n3"), {"seats": DOCUMENT.seats[2:]}, Stand(("n3",))),
     (facts("n3", epoch=4), {"leader": "n3", "boot": "boot of n3"}, Yield(("n1", "n2"), NAMES)),
     (facts("n3", "n3", epoch=4), {"leader": "n3", "boot": "boot of n3"}, Rest()),
     (facts("n1", epoch=4, is_leaving=True), {}, Yield(("n2",), NAMES)),
     # It gets no new vote, and keeps the one that it has.
     (facts("n1", epoch=4, filled=("n3",)), {"seats": DOCUMENT.seats[:2], "learners": ("n3",)}, Rest()),
-    (facts("n1", epoch=4, owners=("n1", "n2"), filled=()), {}, Stand(("n1", "n2"))),
+    (facts("n1", epoch=4, owners=("n1", "n2"), filled=(), is_gathered=True), {}, Stand(("n1", "n2"))),
     (facts("n2", epoch=4, steady=("n3",)),
      {"leader": "n2", "boot": "boot of n2", "seats": (DOCUMENT.seats[2], *DOCUMENT.seats[:2])}, Rest()),
     # The voters become fewer once those who stay were compared.

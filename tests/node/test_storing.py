@@ -31,13 +31,19 @@ def test_a_later_era_counts_besides_ours_until_the_document_confirms_it() -> Non
 
     known.follow(Standing(3, 3, NEW))
     assert dict.fromkeys(known.groups) == {NEW: None}
-    assert known.copies() == 1
+    assert known.copies(3) == 1
 
 
 def test_copies_are_counted_in_every_cohort_that_counts() -> None:
-    assert need("n1", "n2", "n4").copies() == 2
-    assert pending("n1", "n2", "n4").copies() == 1
-    assert pending("n1", "n3", "n4").copies() == 2
+    assert need("n1", "n2", "n4").copies(3) == 2
+    assert pending("n1", "n2", "n4").copies(3) == 1
+    assert pending("n1", "n3", "n4").copies(3) == 2
+
+
+def test_in_a_cohort_with_fewer_voters_than_copies_are_wanted_others_count_behind_its_majority() -> None:
+    assert need("n1", "n2", "n4").copies(4) == 3
+    assert need("n1", "n4", "n5").copies(4) == 1
+    assert pending("n1", "n2", "n4").copies(4) == 1
 
 
 def test_answers_are_counted_in_every_cohort_that_counts() -> None:

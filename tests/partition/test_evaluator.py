@@ -70,6 +70,9 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
     "its memory is in doubt": (heir(is_suspect=True), DOCUMENT, Rest(
         "its memory of this partition is not to be trusted until it has filled again")),
     "the first leader": (heir(remembered=0), Document(), Stand(OLD)),
+    "a document that was there": (heir(remembered=0, was_there=True), Document(), Rest(
+        "its document is gone from ZooKeeper, and its history shows that there was one, so nothing may begin anew;"
+        " stop all nodes, then 'skuld cluster destroy' and 'skuld cluster restore'")),
     "the first leader is an owner": (
         heir(remembered=0, me=EVERYBODY["n4"]), Document(), Rest("it is not placed here")),
     "all is well": (facts(), DOCUMENT, Rest()),

@@ -522,3 +522,11 @@ def test_a_follower_files_each_task_of_a_grant_where_it_waited() -> None:
     assert [(task_id, place) for _, task_id, place in replica.filing.leases(b"", 9)] == [*zip(task_ids, places,
                                                                                                strict=True)]
     assert replica.filing.heads("q", None, 9) == []
+
+
+def test_who_is_trusted_again_has_promised_the_newest_leader_it_knows() -> None:
+    one = vnode()
+    one.settle(NOW, 9, 9, OLD)
+    one.suspicion = "its disk is new"
+    one.trust(NOW, 5)
+    assert one.promise == Promise(9, "")

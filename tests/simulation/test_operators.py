@@ -22,7 +22,7 @@ from skuld_py.simulation.operators.habits import draw
 pytestmark = pytest.mark.timeout(1_800)
 """Against what never ends; how long a run takes says how busy the machine is."""
 KEPT = Path(__file__).with_name("operator_seeds.txt")
-SEEDS, DAILY = 160, (3, 35, 56)
+SEEDS, DAILY, IN_THE_DARK = 160, (3, 35, 56), 28
 """In bulk; and those of every day."""
 FREEZE = Freeze("f", "me", "why", 1)
 WISH = Promotion("p", "lead", "n2", 1, 9_000, "me")
@@ -50,6 +50,14 @@ def test_a_few_seeds_keep_every_promise() -> None:
     assert stats["claims"] and stats["operators asked freeze"] and stats["operators epoch forced"]
 
 
+def test_a_leader_in_the_dark_obeys_nothing() -> None:
+    """Deposed behind its back it reads of that together with a wish."""
+    verdict = run(IN_THE_DARK)
+
+    assert verdict.passed, told([verdict])
+    assert verdict.stats["operators by hand: wish behind a leader's back"]
+
+
 @pytest.mark.slow
 def test_seeds_that_once_failed_pass() -> None:
     verdicts = [run(seed) for seed in kept_seeds()]
@@ -73,7 +81,7 @@ def test_a_seed_is_the_same_run_whenever_it_is_played() -> None:
 def test_the_options_of_many_seeds_have_every_disaster() -> None:
     plans = [draw(seed, 10)[1] for seed in range(60)]
 
-    for what in ("loses_ms", "restores_ms", "deletes_every_ms"):
+    for what in ("loses_ms", "restores_ms", "deletes_every_ms", "eclipses_every_ms", "resizes_every_ms"):
         assert 0 < sum(bool(getattr(plan, what)) for plan in plans) < 60
     assert any("leave" in draw(seed, 10)[0].faults for seed in range(60))
 

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from skuld_py import Client
+from skuld_py.cluster.log.commands import SetReplicas
+from skuld_py.cluster.log.play import Outcome
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import messages as m
-from skuld_py.runtime.zookeeper.log_following import set_leaving
+from skuld_py.runtime.zookeeper.clusters import read_parameters
+from skuld_py.runtime.zookeeper.log_following import command, set_leaving
 from system.conftest import SKEW_MS, a_cluster, await_leaders, linger
 from system.load import at_work, await_depth
 
@@ -91,6 +94,38 @@ def test_a_wiped_node_fills_again_under_load(cluster: LocalCluster) -> None:
             await_status(onlooker, has_moved)
         mark = len(load.acked)
         await_depth(client, lambda depth: len(load.acked) > mark + 500)
+
+
+def keep(cluster: LocalCluster, replicas: int) -> None:
+    """Have the cluster keep so many copies."""
+    parameters = read_parameters(cluster.zookeeper_hosts, cluster.name)
+    assert command(cluster.zookeeper_hosts, parameters, SetReplicas(replicas)).outcome is Outcome.APPLIED
+
+
+def has_voters(status: m.Described, replicas: int) -> bool:
+    """Whether each partition has so many, where they are to be."""
+    return has_moved(status) and all(len(row.cohort) == replicas for row in status.partitions)
+
+
+def test_from_one_copy_to_three_and_back_under_load(tmp_path: Path) -> None:
+    with (LocalCluster(tmp_path, nodes=1, partitions=4, replicas=1, skew_ms=SKEW_MS, session_ms=2_000,
+                       node_options=("--timing-seat", "3s")) as cluster,
+          at_work(cluster.addresses, enqueuers=1, workers=2) as (load, client)):
+        await_depth(client, lambda depth: depth.completed >= 200)
+        for _ in range(2):
+            cluster.add_node()
+        await_status(client, partial(has_voters, replicas=1))
+        keep(cluster, 3)
+        await_status(client, partial(has_voters, replicas=3))
+        cluster.kill_node(2)
+        await_status(client, is_led_by(cluster.addresses[:2]))
+        mark = len(load.acked)
+        await_depth(client, lambda depth: len(load.acked) > mark + 100)
+        cluster.start_node(2)
+        keep(cluster, 1)
+        await_status(client, partial(has_voters, replicas=1))
+        mark = len(load.acked)
+        await_depth(client, lambda depth: len(load.acked) > mark + 100)
 
 
 @pytest.mark.smoke

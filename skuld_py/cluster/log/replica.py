@@ -117,7 +117,7 @@ class Replica:
     ``nodes`` (by node name), ``slots`` and ``parked`` (by slot id), ``writers`` (by writer) and ``workflows``."""
 
     replicas: int = 3
-    """How many nodes keep a copy of each task; as many must stay placed."""
+    """How many nodes keep a copy of each task; as many must stay placed. An entry may change it."""
     version: int = -1
     rules: int = RULES
     members: Mapping[str, Member] = attrs.field(factory=dict)

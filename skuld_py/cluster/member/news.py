@@ -32,6 +32,8 @@ class Teller:
     _session: Session | None = None
     _places: Mapping[str, Place] = attrs.field(factory=dict)
     """The nodes of the replica that was last told of."""
+    _replicas: int = 0
+    """How many copies that one wants."""
     _is_held: bool = False
     """Whether those nodes are not told yet, since their placement lags."""
     _nodes: NodesChanged | None = None
@@ -45,9 +47,10 @@ class Teller:
         lags; None: the node works it out itself."""
         rules = [Announce(RulesChanged(replica.rules))] if replica.rules != self._rules else []
         self._rules = replica.rules
-        if replica.nodes is self._places and (is_lagging or not self._is_held):
+        is_same = replica.nodes is self._places and replica.replicas == self._replicas
+        if is_same and (is_lagging or not self._is_held):
             return rules
-        self._places, self._is_held = replica.nodes, is_lagging
+        self._places, self._replicas, self._is_held = replica.nodes, replica.replicas, is_lagging
         nodes = self._nodes if is_lagging else attrs.evolve(nodes_of(replica), placement=placement)
         members = MembersChanged(members_of(replica))
         news = [Announce(event) for event, known in ((nodes, self._nodes), (members, self._members))
@@ -72,9 +75,9 @@ class Teller:
 
 
 def nodes_of(replica: Replica) -> NodesChanged:
-    """The nodes that own partitions, and those on their way out; by name."""
+    """The nodes that own partitions, and those on their way out, by name; and how many own each partition."""
     leaving = sorted(name for name, place in replica.nodes.items() if place.is_leaving)
-    return NodesChanged(tuple(placed(replica)), tuple(leaving))
+    return NodesChanged(tuple(placed(replica)), tuple(leaving), replicas=replica.replicas)
 
 
 def members_of(replica: Replica) -> tuple[Member, ...]:

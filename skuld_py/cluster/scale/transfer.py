@@ -25,8 +25,9 @@ from hashlib import blake2b
 import attrs
 
 from skuld_py.cluster.log.canonical import from_text
+from skuld_py.cluster.log.commands.set_replicas import REPLICAS_SINCE
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.config import RULES
+from skuld_py.config import REPLICAS_MAX, RULES
 from skuld_py.config.scaling import Scaling
 from skuld_py.errors import Malformed
 from skuld_py.model.events import Send
@@ -174,7 +175,8 @@ class Fetching:
         except Malformed:
             return None
         is_whole = replica.version == first.version and replica.text().encode() == text
-        is_ours = replica.replicas == self._replicas and replica.rules <= RULES
+        may_differ = replica.rules >= REPLICAS_SINCE and 1 <= replica.replicas <= REPLICAS_MAX
+        is_ours = (replica.replicas == self._replicas or may_differ) and replica.rules <= RULES
         is_in = question.at_least < 0 or question.joiner in replica.members
         return replica if is_whole and is_ours and is_in else None
 

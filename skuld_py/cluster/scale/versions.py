@@ -106,7 +106,7 @@ class Scheme:
 def placing(partitions: int) -> Scheme:
     """The scheme of a ``PlacedReplica``."""
     return Scheme((Derived(
-        "placement", frozenset({"nodes"}),
+        "placement", frozenset({"nodes", "copies"}),
         lambda replica: ask_placement(placed(replica), partitions, replica.replicas),
         lambda question, result: () if result is None else placement_of(question, result)),))
 

@@ -14,6 +14,8 @@ from skuld_py.gateway.dashboard.rates import Rates
 from skuld_py.verbs.options import STATES
 
 QUEUES_SHOWN, PARTITIONS_SHOWN, ENTRIES_SHOWN, ROWS_SHOWN = 200, 128, 100, 200
+REVISIONS_EACH = 5
+"""Of each partition, where no partition was asked for."""
 AT_A_GLANCE = 8
 """Queues on the overview: those with most to do."""
 
@@ -30,6 +32,7 @@ def pages(rates: Rates, document: Mapping[str, Any]) -> tuple[Page, ...]:
         Page("/limits", "Limits", "limits.html", limits, "Limits"),
         Page("/workers", "Workers", "workers.html", workers, "Workers"),
         Page("/partitions", "Partitions", "partitions.html", partitions, "Partitions"),
+        Page("/history", "History", "history.html", history, "History"),
         Page("/members", "Members", "members.html", members, "Members"),
         Page("/api", "HTTP API", "api.html", api, "API"))
 
@@ -119,11 +122,25 @@ def _by_partition(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[s
     return found
 
 
+async def history(look: Look) -> dict[str, Any]:
+    """Who changed leaders, voters and wishes, when and why; of one partition, or of all."""
+    partition, words = whole(look.query, "partition", -1), one(look.query, "words")
+    asked: dict[str, Any] = {"most": REVISIONS_EACH} if partition < 0 else {"partition": partition}
+    found = await look.part("partition_history", **asked) if look.may("partition_history") else Part()
+    rows = found.value["revisions"] if found.value else []
+    if words:
+        rows = [row for row in rows if words.lower() in f"{row['cause']} {row['writer']} {row['leader']}".lower()]
+    return {"found": found, "partition": None if partition < 0 else partition, "words": words,
+            "each": REVISIONS_EACH, "may_read": look.may("partition_history"), **_some(look, rows, ROWS_SHOWN)}
+
+
 async def members(look: Look) -> dict[str, Any]:
     """The nodes, and what the coordination log says of them."""
     status = await look.part("status")
     start = whole(look.query, "from")
     asked: dict[str, Any] = {"from": start, "wait_s": 0.0}
     log = await look.rows("follow_log", ENTRIES_SHOWN, **asked) if look.may("follow_log") else []
-    return {"status": status, "log": log, "from": start, "may_read": look.may("follow_log"),
+    held = status.value.get("held", ()) if status.value else ()
+    barred = {row["words"].partition(",")[0] for row in held if row["what"] == "quarantine"}
+    return {"status": status, "log": log, "from": start, "may_read": look.may("follow_log"), "barred": barred,
             "later": log[-1]["position"] + 1 if len(log) == ENTRIES_SHOWN else None}

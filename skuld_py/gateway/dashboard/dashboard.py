@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from skuld_py.gateway.application import Gateway
 
 SIGN_IN = f"{ROOT}/sign-in"
-SECTIONS = ("Overview", "Queues", "Tasks", "Workflows", "Schedules", "Limits", "Workers", "Partitions", "Members",
-            "API")
+SECTIONS = ("Overview", "Queues", "Tasks", "Workflows", "Schedules", "Limits", "Workers", "Partitions", "History",
+            "Members", "API")
 FILE_AGE_S = 365 * 24 * 3600
 
 

@@ -28,8 +28,7 @@ from collections.abc import Callable, Collection, Sequence
 import attrs
 
 from skuld_py.model import messages as m
-from skuld_py.model.document import Document
-from skuld_py.model.events import ReadDocument
+from skuld_py.model.events import DocumentRead, ReadDocument
 from skuld_py.model.remarks import Kind
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.operations.agenda import Agenda
@@ -132,7 +131,7 @@ class Moves:
     def _forget_restarted(self, vnode: Vnode, job: Job) -> None:
         """A peer that started anew may have been wiped: what it was given counts only once it is seen again."""
         job.through = {name: boot for name, boot in job.through.items() if self._boot(name) == boot}
-        job.is_done = has_majority(vnode.standing.cohort, job.through)
+        job.is_done = bool(vnode.standing.cohort) and has_majority(vnode.standing.cohort, job.through)
 
     def _ask_document(self, now_ms: int, vnode: Vnode, job: Job) -> None:
         if job.is_done and not job.is_confirmed and now_ms >= job.next_ask_ms:
@@ -220,13 +219,15 @@ class Moves:
             job.is_led_once = job.is_led_once or vote.settled > 0
             job.is_unfounded = job.is_unfounded and not job.is_led_once
 
-    def on_read(self, now_ms: int, partition: int, document: Document) -> None:
-        """A document was read. Without one there has been no leader, or somebody has deleted it: others tell a
-        suspect which. A node that has no vote in it may drop its records."""
+    def on_read(self, now_ms: int, event: DocumentRead) -> None:
+        """A document was read. Without one, and without a history of one, there has been no leader, as far as
+        ZooKeeper knows; others tell a suspect whether that is so. A node that has no vote in it may drop its
+        records."""
+        partition, document = event.partition, event.document
         vnode, job = self._view.vnodes[partition], self._jobs.get(partition)
         if job is not None and document.era == job.era and self._view.me.name not in document.cohort:
-            job.is_confirmed = job.role is Role.ZOMBIE and job.is_done
-        if vnode.suspicion and not document.epoch and not vnode.standing.epoch:
+            job.is_confirmed = job.role is Role.ZOMBIE and job.is_done and document.epoch > 0
+        if vnode.suspicion and not document.epoch and not vnode.standing.epoch and not event.was_there:
             if len(vnode.owners) < 2:
                 vnode.trust(now_ms, 0)
             elif job is not None and not job.is_led_once:

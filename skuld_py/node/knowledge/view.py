@@ -24,6 +24,7 @@ from skuld_py.node.knowledge.settings import Settings
 from skuld_py.partition.candidacy import Candidacy
 from skuld_py.partition.copies.exchange import Progress
 from skuld_py.partition.data.bulletin import Bulletin
+from skuld_py.partition.leadership.quorum import majority
 from skuld_py.partition.leadership.suspicion import suspects
 from skuld_py.partition.vnode import Vnode
 
@@ -43,6 +44,9 @@ class View:
         """The members: processes that are up, as far as the registry knows."""
         self.nodes: tuple[str, ...] = ()
         """The registered nodes; none before the registry has told."""
+        self.replicas = parameters.replicas
+        """How many copies the cluster keeps; before the registry has told, as many as it was created with."""
+        self.majority = majority(self.replicas)
         self.session = Session.LOST
         self.is_connected = False
         """Whether the registry session is good: elections and new grants need it, nothing else does."""

@@ -273,9 +273,12 @@ class Steward(Duty):
         """A leader's upkeep of its document and its cohort."""
         facts = self._facts(now_ms, vnode)
         self._shifts.pop(vnode.partition, None)
-        if len(self._shifts) >= self._view.timing.look_shifts and (facts.filled or facts.steady or facts.strays):
+        is_parting = facts.is_gathered and vnode.election.document.promote is None
+        if len(self._shifts) >= self._view.timing.look_shifts and (
+                facts.filled or facts.steady or facts.strays or is_parting):
             self._agenda.note(vnode.partition, now_ms)  # when others are through
-            facts = attrs.evolve(facts, filled=(), steady=(), strays=())
+            facts = attrs.evolve(facts, filled=(), steady=(), strays=(),
+                                 is_gathered=facts.is_gathered and not is_parting)
         self._outbox.carry_out(self._view.candidacy(vnode).tend(now_ms, facts))
         if vnode.is_draining:
             self._shifts[vnode.partition] = None
@@ -324,7 +327,7 @@ class Steward(Duty):
             steady=self._steady(now_ms, vnode), strays=self._strays(now_ms, vnode, moves),
             horizon_ms=view.candidacy(vnode).needed_horizon(now_ms), is_spent=vnode.is_spent,
             missing=self.losses.of(vnode.partition),
-            is_gathered=self.gatherings.is_through(vnode.partition, vnode.election.document.promote))
+            is_gathered=self.gatherings.is_through(vnode))
 
     def suspects(self, partition: int) -> dict[str, str]:
         """The other nodes whose memory of a partition is in doubt, and why; and this one, if it is in doubt."""

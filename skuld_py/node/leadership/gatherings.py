@@ -1,9 +1,10 @@
-"""Whether those who stay hold the data of a partition from which an operator has a dead voter taken out for good.
+"""Whether those who stay hold the data of a partition whose voters are to become fewer: an operator has a dead one
+taken out for good, or the cluster is to keep fewer copies.
 
-A task may be acknowledged by two of three, one of them the dead one. So before the voters become fewer, the leader
-is compared with every voter that is there, and with a majority of all, after the wish was seen: then it has all
-that was acknowledged, and all that any of them has, and has given them what they lacked. Other voters that are
-down need not come back for that.
+A task may be acknowledged by two of three, one of them the one that goes. So before the voters become fewer, the
+leader is compared with every voter that is there, and with a majority of all, after the wish was seen, or within
+its epoch: then it has all that was acknowledged before, and all that any of them has, and has given them what they
+lacked. Other voters that are down need not come back for that.
 
 Rejected: to trust the comparisons of every day (the last one may be of before the last write).
 """
@@ -25,9 +26,9 @@ PURSUE_MS = 500
 
 @attrs.define
 class _Gathering:
-    """For one wish. Exchanges from the one numbered ``first`` on count."""
+    """For one reason: an operator's wish, or the epoch. Exchanges from the one numbered ``first`` on count."""
 
-    wish: Promotion
+    reason: Promotion | int
     voters: tuple[str, ...]
     first: int
     through: dict[str, None] = attrs.field(factory=dict)
@@ -50,17 +51,18 @@ class Gatherings(Duty):
         self.due_ms = NEVER_MS
         self.news = (self._changed,)
 
-    def is_through(self, partition: int, wish: Promotion | None) -> bool:
-        """Whether the leader was compared with all who stay and are there, and a majority, since this wish."""
-        gathering = self._open.get(partition)
-        if gathering is None or gathering.wish != wish:
+    def is_through(self, vnode: Vnode) -> bool:
+        """Whether the leader was compared with all who stay and are there, and a majority, since there is
+        reason."""
+        gathering, reason = self._open.get(vnode.partition), _reason(vnode)
+        if gathering is None or reason is None or gathering.reason != reason:
             return False
-        me = self._view.me.name
-        return not any(name in self._view.live for name in gathering.lacking) and has_majority(
-            (me, gathering.wish.target, *gathering.voters), (me, *gathering.through))
+        if any(name in self._view.live for name in gathering.lacking):
+            return False
+        return has_majority(vnode.election.document.cohort, (self._view.me.name, *gathering.through))
 
     def look(self, now_ms: int) -> None:
-        """Begin where a wish is new, and go on until all were compared."""
+        """Begin where there is reason to, and go on until all were compared."""
         for partition in self._changed:
             self._note(self._view.vnodes[partition])
         self._changed.clear()
@@ -72,15 +74,24 @@ class Gatherings(Duty):
                 self.due_ms = now_ms + PURSUE_MS
 
     def _note(self, vnode: Vnode) -> None:
-        wish, known = vnode.election.document.promote, self._open.get(vnode.partition)
-        if not vnode.is_leading or wish is None or wish.kind != REAP:
+        reason, known = _reason(vnode), self._open.get(vnode.partition)
+        if not vnode.is_leading or reason is None:
             self._open.pop(vnode.partition, None)
-        elif known is None or known.wish != wish:
-            voters = tuple(name for name in vnode.election.cohort if name not in (self._view.me.name, wish.target))
-            self._open[vnode.partition] = _Gathering(wish, voters, self._exchanges.begun + 1)
+        elif known is None or known.reason != reason:
+            gone = reason.target if isinstance(reason, Promotion) else ""
+            voters = tuple(name for name in vnode.election.cohort if name not in (self._view.me.name, gone))
+            self._open[vnode.partition] = _Gathering(reason, voters, self._exchanges.begun + 1)
 
     def _on_pass(self, now_ms: int, ended: Pass) -> None:
         gathering = self._open.get(ended.partition)
         if gathering is not None and ended.serial >= gathering.first:
             gathering.through[ended.peer] = None
             self._view.bulletin.change(ended.partition)
+
+
+def _reason(vnode: Vnode) -> Promotion | int | None:
+    """Why the voters are to become fewer, if they are."""
+    document = vnode.election.document
+    if document.promote is not None and document.promote.kind == REAP:
+        return document.promote
+    return document.epoch if 0 < len(vnode.owners) < len(document.cohort) else None

@@ -49,7 +49,7 @@ class LeadershipRequests:
                         for _, member in sorted(view.live.items()))
         self._outbox.reply(origin, m.Greeted(
             origin.request, view.me.name, view.parameters.cluster, view.parameters.partitions,
-            view.parameters.replicas, view.parameters.skew_ms, self._floor.told(now_ms),
+            view.replicas, view.parameters.skew_ms, self._floor.told(now_ms),
             view.limits.payload_bytes, members, view.protocol, view.release))
 
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:

@@ -11,6 +11,8 @@ memory already); ending the process (a supervisor that starts it again meets the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from skuld_py.config import Parameters
 from skuld_py.errors import Corrupt, Refused
 from skuld_py.model.registration import Registration
@@ -31,19 +33,21 @@ _BACKUP = ("this data directory is a backup, and as the cluster keeps one copy o
            " 'skuld cluster restore {0} --accept-loss --from DATA' with the directories of all nodes")
 
 
-def prepare(store: Store, registered: Registration | None, fresh: str, parameters: Parameters) -> tuple[
-        Start, dict[int, dict[str, int]]]:
+def prepare(store: Store, registered: Registration | None, fresh: str, parameters: Parameters,
+            copies: Callable[[], int] | None = None) -> tuple[Start, dict[int, dict[str, int]]]:
     """Settle the node's identity and scrub its damaged partitions, all committed at the return.
 
     ``registered`` is what the registry holds under the node's name now, ``fresh`` a new random incarnation.
     Also gives how many records each scrubbed partition lost, by table. ``Refused``, and nothing is changed, when
-    the node was forgotten, or starts on a backup, and no other one can fill it.
+    the node was forgotten, or starts on a backup, and no other one can fill it. ``copies`` tells how many the
+    cluster keeps now, if it may keep others than when it was created; only then is it asked.
     """
     is_copy = load_copied(store) is not None
     start = begin_start(store, registered, fresh, parameters.partitions)
-    if start.verdict is Verdict.FORGOTTEN and parameters.replicas == 1:
+    count = copies or (lambda: parameters.replicas)
+    if start.verdict is Verdict.FORGOTTEN and count() == 1:
         raise Refused("forgotten", _ONLY_COPY)
-    if is_copy and start.verdict is not Verdict.SAME and parameters.replicas == 1:
+    if is_copy and start.verdict is not Verdict.SAME and count() == 1:
         raise Refused("only_copy", _BACKUP.format(parameters.cluster))
     store.commit()
     scrubbed = {partition: _scrub(store, partition, parameters)

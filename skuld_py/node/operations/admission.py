@@ -9,7 +9,6 @@ from skuld_py.errors import Refused
 from skuld_py.model import ids
 from skuld_py.model.columns import Column
 from skuld_py.node.knowledge.view import View
-from skuld_py.partition.leadership.quorum import majority
 
 
 class Admission:
@@ -17,7 +16,6 @@ class Admission:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._majority = majority(view.parameters.replicas)
 
     def group(self, task_ids: bytes) -> dict[int, Sequence[int]]:
         """Indexes of a column of ids by partition; refused before each partition has had its first leader."""
@@ -26,16 +24,15 @@ class Admission:
             raise Refused("empty", "ids: none given")
         for partition in groups:
             if not self._view.vnodes[partition].standing.era:
-                raise Refused("not_ready", f"the cluster waits for {self._view.parameters.replicas} nodes to"
+                raise Refused("not_ready", f"the cluster waits for {self._view.replicas} nodes to"
                               " join and for their first election; try again, or see 'skuld status'")
         return groups
 
     def owners(self, w: int) -> int:
-        """How many owners are to store something."""
-        replicas = self._view.parameters.replicas
-        if w > replicas:
-            raise too_many_owners(w, replicas)
-        return w or self._majority
+        """How many owners are to store something; 0 for a majority."""
+        if w > self._view.replicas:
+            raise too_many_owners(w, self._view.replicas)
+        return w
 
     def check_entries(self, field: str, entries: Column) -> None:
         """Refuse results and errors that are too many, or longer than a log takes."""

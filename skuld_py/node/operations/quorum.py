@@ -15,7 +15,7 @@ from skuld_py.model.messages import CohortRow, Message
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
-from skuld_py.partition.leadership.quorum import has_majority
+from skuld_py.partition.leadership.quorum import has_majority, majority
 from skuld_py.partition.leadership.standing import Names, Standing
 
 Make = Callable[[int, list[int]], Message]
@@ -46,9 +46,14 @@ class Need:
         if standing.era > self.era:
             self.era, self.cohort = standing.era, standing.cohort
 
-    def copies(self) -> int:
-        """How many copies every group has at least."""
-        return min([sum(map(self.have.__contains__, group)) for group in self.groups])
+    def copies(self, wanted: int, is_majority: bool = False) -> int:
+        """How many copies every group has at least. For one with fewer members than are ``wanted``, once a
+        majority of it has one, those of others count. ``is_majority``: and of one in which a majority is more than
+        that, as many as are lacking count the less."""
+        return min([len(self.have) if 0 < len(group) < wanted and has_majority(group, self.have) else
+                    sum(map(self.have.__contains__, group)) - (
+                        majority(len(group)) - wanted if is_majority and len(group) >= 2 * wanted else 0)
+                    for group in self.groups])
 
     def is_met(self) -> bool:
         """Whether a majority of each group is there."""

@@ -41,7 +41,6 @@ from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import eras_of
 from skuld_py.node.writes.write import Named, WriteOperation
-from skuld_py.partition.leadership.quorum import majority
 
 SIGHT_MS = 31 * 24 * 3_600_000
 """How far back ticks are made up for, and how far ahead they are known."""
@@ -76,8 +75,7 @@ class TickOperation(WriteOperation):
 
         def make(request: int, partitions: list[int]) -> m.Replicate:
             return m.Replicate(request, (batch,), eras_of(operations.view, [partition]))
-        super().__init__(operations, Origin(0), now_ms, majority(operations.view.parameters.replicas),
-                         {partition: 1}, make, {task_id: Named({0: record})})
+        super().__init__(operations, Origin(0), now_ms, 0, {partition: 1}, make, {task_id: Named({0: record})})
 
     def answer(self, message: m.Message) -> None:
         """Tell the schedule; no client waits."""

@@ -15,7 +15,6 @@ from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.quorum import eras_of
 from skuld_py.node.writes.write import WriteOperation
-from skuld_py.partition.leadership.quorum import majority
 
 Noted = tuple[bytes, int, int]
 """Task id, token, seq."""
@@ -32,5 +31,4 @@ def write_notes(operations: Operations, now_ms: int, origin: Origin, notes: Sequ
         return m.Note(request, b"".join(task_ids), columns.pack_u64(tokens), columns.pack_u64(seqs),
                       eras_of(operations.view, partitions))
     sizes = {partition: len(indexes) for partition, indexes in groups.items()}
-    w = majority(operations.view.parameters.replicas)
-    WriteOperation(operations, origin, now_ms, w, sizes, make).start(now_ms)
+    WriteOperation(operations, origin, now_ms, 0, sizes, make).start(now_ms)

@@ -61,7 +61,7 @@ class WriteRequests:
             return self._write(now_ms, origin, w, message.batches, groups=groups)
 
         def then(then_ms: int, found: Found) -> None:
-            self._write_unsettled(then_ms, origin, message, named, found)
+            self._write_unsettled(then_ms, origin, message, w, named, found)
         Naming(then).begin(now_ms, self._operations, origin, [*named], self._peek)
         return None
 
@@ -69,21 +69,20 @@ class WriteRequests:
         asked = b"".join(task_ids)
         return lambda request, partitions: m.Get(request, asked, eras_of(self._view, partitions), is_bare=True)
 
-    def _write_unsettled(self, now_ms: int, origin: Origin, message: m.Enqueue, named: Mapping[bytes, Named],
-                         found: Found) -> None:
+    def _write_unsettled(self, now_ms: int, origin: Origin, message: m.Enqueue, w: int,
+                         named: Mapping[bytes, Named], found: Found) -> None:
         """Store the tasks that have no unique name, or one that is free. A task that a name stands for already has
         a majority of copies; it is written again only if ``w`` asks for more."""
         duplicates = [number for task_id, record in found.items() for number in named[task_id].others(record)]
         batches = [part for batch in message.batches if (part := without(batch, found))]
         left = {task_id: each for task_id, each in named.items() if task_id not in found}
-        w = self._admission.owners(message.w)
-        if w > majority(self._view.parameters.replicas):
+        if w > majority(self._view.replicas):
             batches += [batch_of(task_id, record) for task_id, record in found.items()]
             left |= {task_id: Named({min(named[task_id].bodies): record}) for task_id, record in found.items()}
         if batches:
             self._write(now_ms, origin, w, batches, left, duplicates).start(now_ms)
         else:
-            copies = majority(self._view.parameters.replicas)
+            copies = majority(self._view.replicas)
             self._outbox.reply(origin, m.Acked(origin.request, copies, columns.pack_u64(sorted(duplicates))))
 
     def _write(self, now_ms: int, origin: Origin, w: int, batches: Sequence[m.TaskBatch],
@@ -117,12 +116,10 @@ class WriteRequests:
                           protocol=view.protocol)
         sizes = dict.fromkeys(self._admission.group(message.id), 1)
         w = self._admission.owners(message.w)
-        if has_checkpoint:
-            w = max(w, majority(view.parameters.replicas))
 
         def make(request: int, partitions: list[int]) -> m.Append:
             return attrs.evolve(message, request=request, eras=eras_of(self._view, partitions), proofs=b"")
-        return WriteOperation(self._operations, origin, now_ms, w, sizes, make)
+        return WriteOperation(self._operations, origin, now_ms, w, sizes, make, needs_majority=has_checkpoint)
 
     def _complete(self, now_ms: int, origin: Origin, message: m.Complete) -> Operation:
         view = self._view

@@ -3,6 +3,11 @@
 A write goes to every live keeper of its partitions and is answered when each partition has ``w``
 fsynced copies among its voters. It needs no leader and no registry, so it works with any ``w`` voters
 alive.
+
+``w`` 0 asks for a majority: of each cohort that counts, and of as many copies as the cluster keeps. The two
+differ while the voters have not followed that number yet. Of a cohort with more voters a majority is wanted, since
+the next leader asks a majority. In one with fewer than ``w``, a majority of which has stored, other keepers count,
+too: owners that are about to get votes.
 """
 
 from __future__ import annotations
@@ -45,9 +50,10 @@ class WriteOperation(QuorumOperation):
 
     def __init__(self, operations: Operations, origin: Origin, now_ms: int, w: int, sizes: Mapping[int, int],
                  make: Make, named: Mapping[bytes, Named] | None = None, duplicates: Iterable[int] = (),
-                 ended: Sequence[int] = ()) -> None:
+                 ended: Sequence[int] = (), *, needs_majority: bool = False) -> None:
         super().__init__(operations, origin, now_ms, sizes, make)
-        self._w = w
+        self._needs_majority = needs_majority or not w
+        self._w = max(w, operations.view.majority) if self._needs_majority else w
         self._sizes = sizes
         self._refused: dict[bytes, None] = {}
         self._old: dict[bytes, None] = {}
@@ -84,7 +90,7 @@ class WriteOperation(QuorumOperation):
             self._round_up(isinstance(asked, Append))
 
     def _copies(self) -> int:
-        return min([need.copies() for need in self.needs.values()])
+        return min([need.copies(self._w, self._needs_majority) for need in self.needs.values()])
 
     def _round_up(self, is_log: bool) -> None:
         if not self.has_answered:

@@ -329,13 +329,13 @@ class Election:
         return self.phase is Phase.PUSHING and quorum.has_majority(self.cohort, [*self._done(), self.me.name])
 
     def would_lose_votes(self, live: Collection[str]) -> bool:
-        """Whether a cohort that changes would have fewer live voters than the present one, or no majority of them:
-        new members may have gone since they were chosen."""
+        """Whether a cohort that changes would have fewer live voters than the present one, by more than it is
+        smaller, or no majority of them: new members may have gone since they were chosen."""
         old, new = self.document.cohort, self.cohort
         if not old or self.is_forced or sorted(old) == sorted(new):
             return False
-        return sum(name in live for name in new) < sum(name in live for name in old) or not quorum.has_majority(
-            new, live)
+        lost = sum(name in live for name in old) - sum(name in live for name in new)
+        return lost > max(0, len(old) - len(new)) or not quorum.has_majority(new, live)
 
     # -- steps 7 and 8 -------------------------------------------------------------------------------
 
@@ -365,7 +365,7 @@ class Election:
             write_id=self._write_id, cause=self.cause)
         if self.is_forced:
             self.document = self._with_loss(old, skew_ms)
-        return [SwapDocument(self.partition, self.version, self.document)]
+        return [SwapDocument(self.partition, self.version, self.document, is_founding=self.version < 0)]
 
     def _with_loss(self, old: Document, skew_ms: int) -> Document:
         """What is written says who was given up; behind a barrier, all that these may have granted is over."""

@@ -16,6 +16,10 @@ dead owner does not keep a seat that an able voter would have to leave for it. A
 a while gets the seat of a voter that is not able, never that of one that is: nodes that come for a moment and go
 again, with their disks, would else take majorities with them.
 
+Where owners are fewer than voters, since the cluster is to keep fewer copies, voters go one at a time, each after
+those who stay were compared. A majority of some voters and one of these less one share a node, so what only a
+majority had is met once more; and is then brought to all before the next one goes.
+
 Where a majority of the voters is lost for good, an operator says who remains (``Force``). These obey only while
 they see no majority that could vote, all of them together, the epoch is the one that was spoken of, and nothing
 was frozen since. A leader may be among them: it hears voters that have lost their memory, and they record nothing
@@ -59,9 +63,10 @@ class Facts:
     with the reason; ``steady`` those that have been there for a while; ``strays`` those that count on a cohort
     of which nothing came. ``fresh`` are nodes that have not been up for long enough to have a seat, ``leavers``
     those that are about to stop; ``is_leaving``: so is this one. ``horizon_ms`` is what the leases asked for need.
-    ``is_spent``: the epoch led has no tokens left. ``is_gathered``: since the operator's wish this leader was
-    compared with all voters that are there. ``missing``: how many tasks are known and lost, and the first
-    of them, where that was counted."""
+    ``is_spent``: the epoch led has no tokens left. ``is_gathered``: since the operator's wish, or in this epoch
+    where owners are fewer, this leader was compared with all voters that are there. ``missing``: how many tasks
+    are known and lost, and the first of them, where that was counted. ``was_there``: there is no document, and
+    there was one."""
 
     me: Member
     live: Mapping[str, Member]
@@ -81,6 +86,7 @@ class Facts:
     is_spent: bool = False
     missing: tuple[int, Names] | None = None
     is_gathered: bool = False
+    was_there: bool = False
 
 
 @attrs.frozen
@@ -168,8 +174,8 @@ def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest("frozen: nobody but the recorded leader may stand")
     if not is_frozen(document, now_ms) and (remaining := those_who_remain(facts, document)):
         return Stand(remaining, is_forced=True)
-    if facts.me.name in document.outlaws:
-        return Rest("an operator has put this node into quarantine")
+    if facts.me.name in document.outlaws and any(name not in document.outlaws for name in document.cohort):
+        return Rest("an operator has put this node into quarantine")  # where all voters are, one of them must lead
     if not quorum.has_majority(document.cohort, facts.live):
         return Rest(NO_MAJORITY)
     return Stand(document.cohort)
@@ -186,9 +192,11 @@ def those_who_remain(facts: Facts, document: Document) -> Names:
 
 
 def _found(facts: Facts) -> Action:
-    if facts.remembered:
-        return Rest(f"its document is gone from ZooKeeper, and epoch {facts.remembered} had a leader, so nothing"
-                    " may begin anew; stop all nodes, then 'skuld cluster destroy' and 'skuld cluster restore'")
+    if facts.remembered or facts.was_there:
+        had = (f"epoch {facts.remembered} had a leader" if facts.remembered else
+               "its history shows that there was one")
+        return Rest(f"its document is gone from ZooKeeper, and {had}, so nothing may begin anew; stop all nodes,"
+                    " then 'skuld cluster destroy' and 'skuld cluster restore'")
     if facts.me.name not in facts.owners:
         return Rest("it is not placed here")
     return Stand(facts.owners)
@@ -318,7 +326,25 @@ def _hand_over(facts: Facts, document: Document) -> Action:
     return Yield(tuple(sorted(heirs, key=lambda name: name in facts.fresh)), document.cohort)
 
 
+def _part(facts: Facts, document: Document) -> Action:
+    """Go on with one voter less: one that is not able, or else the last that is no owner."""
+    trusted, me = able(facts), facts.me.name
+    strangers = [name for name in document.cohort if name not in facts.owners]
+    parting = min(reversed(strangers), key=lambda name: (name in trusted, name == me))
+    cohort = tuple(name for name in document.cohort if name != parting)
+    if not (quorum.has_majority(document.cohort, facts.live) and quorum.has_majority(cohort, trusted)):
+        return Rest(NO_MAJORITY)
+    if not facts.is_gathered:
+        return Rest("those who stay are compared first")
+    if me in cohort:
+        return Stand(cohort)
+    heirs = [name for name in cohort if name in trusted and name not in document.outlaws]
+    return Yield(tuple(heirs), cohort) if heirs else Rest("no other node can lead")
+
+
 def _move(facts: Facts, document: Document) -> Action:
+    if 0 < len(facts.owners) < len(document.cohort):
+        return _part(facts, document)
     filled = [name for name in facts.filled if name not in document.outlaws]
     cohort = next_cohort(document.cohort, facts.owners, filled, able(facts), facts.fresh)
     if sorted(cohort) == sorted(document.cohort):

@@ -110,6 +110,8 @@ class Documents:
         else:
             transaction.set_data(path, raw, version=effect.version)
         self._histories.enter(transaction, effect)
+        if effect.is_founding:
+            self._histories.begin(transaction, effect.partition)
         return transaction.commit_async()
 
     def _watch_of(self, partition: int) -> Callable[[WatchedEvent], None]:
@@ -129,10 +131,18 @@ class Documents:
         except NoNodeError:  # which leaves no watch behind
             self._connection.client.exists_async(f"{self._root}/partitions/{effect.partition}",
                                                  watch=self._watch_of(effect.partition))
-            return DocumentRead(effect.partition, -1, NOBODY)
+            return self._gone(effect.partition)
         except (KazooException, KazooTimeoutError, Malformed) as problem:
             self._complain(effect.partition, problem)
             return ReadFailed(effect.partition)
+
+    def _gone(self, partition: int) -> Event:
+        """There is no document; whether there was one is asked behind that, so what was begun meanwhile counts."""
+        try:
+            return DocumentRead(partition, -1, NOBODY, self._histories.has(partition))
+        except (KazooException, KazooTimeoutError) as problem:
+            self._complain(partition, problem)
+            return ReadFailed(partition)
 
     def _complain(self, partition: int, problem: Exception) -> None:
         """Log it in one line, and ever more seldom; the document is asked for much more often."""
@@ -147,7 +157,7 @@ class Documents:
         """How a swap ended, and the version it made; a creation answers with the path: version 0. Without the
         revision in the history there is none."""
         try:
-            stat, revision = self._wait(answer)
+            stat, revision, *_ = self._wait(answer)
             if not isinstance(stat, _DEFINITELY_LOST):
                 self._histories.settle(partition, revision)
             if isinstance(stat, Exception):

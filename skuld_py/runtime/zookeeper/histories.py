@@ -5,6 +5,12 @@ the horizon moved are ``u-%010d``, so that a name tells what may go. Whoever wri
 is time to look for what is too much: then the oldest are deleted, beside the transaction, for what is deleted
 twice would end it.
 
+**A partition is begun once.** The transaction that creates its first document creates ``history/PARTITION/begun``,
+too, and fails where that is: whoever deletes a document takes its history for nothing, and no candidate that read
+"there is none" long ago may begin anew. A history without ``begun`` is of a release that did not write it, and
+counts as much: that there is one is read with each document that is not there. Only a cluster whose nodes never
+wrote a history (of releases before there were any) can be begun anew, until a leader has next written.
+
 Rejected: the history in the document (every node that keeps a partition reads it at each change); the whole
 document for each revision (hundreds of megabytes of ZooKeeper's memory with 4,096 partitions).
 """
@@ -25,6 +31,7 @@ from skuld_py.model.revision import KEPT, ROUTINE_KEPT, Revision, revision_of
 from skuld_py.runtime.zookeeper.connection import Connection
 
 PRUNED_EVERY = 16
+BEGUN = "begun"
 _NAME = re.compile(r"([ru])-([0-9]{10})")
 
 
@@ -52,6 +59,15 @@ class Histories:
         revision = revision_of(effect.document, effect.version + 1, self._writer)
         kind = "u" if revision.is_routine else "r"
         transaction.create(f"{self._root}/{effect.partition}/{kind}-", revision.encode(), sequence=True)
+
+    def begin(self, transaction: Any, partition: int) -> None:
+        """Have the transaction fail if the partition ever had a document, by a name that stays."""
+        transaction.create(f"{self._root}/{partition}/{BEGUN}", b"")
+
+    def has(self, partition: int) -> bool:
+        """Whether a partition has a history. The newest revisions are never pruned."""
+        stat = self._connection.wait(self._connection.client.exists_async(f"{self._root}/{partition}"))
+        return stat is not None and stat.numChildren > 0
 
     def settle(self, partition: int, result: object) -> None:
         """After a transaction: ``result`` is what became of the history's part."""

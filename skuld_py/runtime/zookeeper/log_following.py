@@ -40,6 +40,12 @@ def read_origin(hosts: str, cluster: str, timeout_s: float = 10.0) -> tuple[int,
         return reader.origin()
 
 
+def read_replica(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> Replica:
+    """The replica at the end of the log."""
+    with _reader(hosts, parameters.cluster, timeout_s) as (_, reader):
+        return _latest(reader, Replica.base(parameters))
+
+
 def read_pulses(hosts: str, cluster: str, timeout_s: float = 10.0) -> tuple[str, ...]:
     """The ids of members that have a pulse now, by name."""
     with _reader(hosts, cluster, timeout_s) as (client, _):

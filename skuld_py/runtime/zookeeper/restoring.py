@@ -26,6 +26,7 @@ from skuld_py.runtime.zookeeper.clusters import (
     path_of,
     remove_tree,
 )
+from skuld_py.runtime.zookeeper.histories import BEGUN
 from skuld_py.runtime.zookeeper.log_reading import CHUNK_BYTES_MAX, Header, chunk_path, digest_of, entry_path
 from skuld_py.runtime.zookeeper.rosters import roster_path
 
@@ -70,8 +71,10 @@ def _advance(client: Any, root: str, position: int, timeout_s: float) -> None:
 
 def _fill(client: Any, root: str, made: Rebuilt, timeout_s: float) -> None:
     rows = [(f"{root}/nodes/{name}", entry.encode()) for name, entry in made.registrations.items()]
-    rows += [(f"{root}/partitions/{partition}", document.encode())
-             for partition, document in made.documents.items()]
+    rows += [(f"{root}/history", b"")]
+    for partition, document in made.documents.items():
+        rows += [(f"{root}/partitions/{partition}", document.encode()), (f"{root}/history/{partition}", b""),
+                 (f"{root}/history/{partition}/{BEGUN}", b"")]
     header = Header()
     if made.origin.version >= 0:
         text = made.origin.text().encode(errors="surrogatepass")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from skuld_py.model import messages as m
-from skuld_py.model.document import Document
+from skuld_py.model.document import REAP, Document
 from skuld_py.model.history import epoch_of
 from skuld_py.model.ids import split
 from skuld_py.simulation.checkers.claims import Newest, granted_renewals
@@ -71,9 +71,12 @@ def epochs_rise(evidence: Evidence) -> Finding:
         if not write.document.leader:  # of a cluster that was restored: what follows begins anew
             last[write.partition] = write
             continue
-        forced.update({write.partition: None} if write.document.loss is not None else {})
-        least = 1 if write.partition in forced else evidence.replicas
-        problem = _problem(before.document if before else Document(), write.document, least, evidence.replicas)
+        wish = write.document.promote
+        is_given_up = write.document.loss is not None or (wish is not None and wish.kind == REAP)
+        forced.update({write.partition: None} if is_given_up else {})
+        sizes = (evidence.replicas, *evidence.resized)
+        least = 1 if write.partition in forced or evidence.resized else evidence.replicas
+        problem = _problem(before.document if before else Document(), write.document, least, max(sizes))
         if problem:
             broken.append(f"partition {write.partition}: {problem}: {before} and then {write}")
         last[write.partition] = write

@@ -134,6 +134,7 @@ class Evidence:
     ``is_fixed``: whether the same nodes were registered all the time, as far as known.
     ``going``: task -> when the first node deleted it as garbage, all knowing that it was; ``collected``: task ->
     when the last one had. ``keep_ms``: how long what has ended is kept.
+    ``resized``: how many copies were wanted besides ``replicas``.
     """
 
     history: History = attrs.field(factory=History)
@@ -158,6 +159,7 @@ class Evidence:
     collected: Mapping[bytes, int] = attrs.field(factory=dict)
     going: Mapping[bytes, int] = attrs.field(factory=dict)
     keep_ms: int = 0
+    resized: Sequence[int] = ()
 
     def partition(self, task_id: bytes) -> int:
         """Where a task lives."""
@@ -178,7 +180,7 @@ class Evidence:
     @property
     def majority(self) -> int:
         """Of a cohort. Written out, since a checker shares no arithmetic with what it checks."""
-        return self.replicas // 2 + 1
+        return min((self.replicas, *self.resized)) // 2 + 1
 
     def struck(self, kinds: frozenset[str]) -> list[Disturbance]:
         """The faults of these kinds."""
@@ -227,7 +229,8 @@ class Evidence:
 
     def is_seen_by_majorities(self, operation: Operation) -> bool:
         """Whether any majority meets a copy of what was acknowledged."""
-        return self.copies(operation) + self.majority > self.replicas and self.is_binding(operation)
+        most = max((self.replicas, *self.resized))
+        return self.copies(operation) + self.majority > most and self.is_binding(operation)
 
 
 @attrs.frozen

@@ -66,6 +66,10 @@ class Awaiter:
             self._most = max(1, len(asked) // 2)
         self._client.later(AGAIN_MS, self._await_left)
 
+    def forget(self, lost: Collection[bytes]) -> None:
+        """Wait no more for these, which may be lost: that one is unknown is said after a long wait."""
+        self._left = b"".join(task_id for task_id in split(self._left) if task_id not in lost)
+
     def lacks(self, going: Collection[bytes]) -> list[str]:
         """The tasks whose ends it has not been told; those of collected ones are not told any more."""
         return [f"nobody was told of the end of {task_id.hex()}" for task_id in split(self._left)

@@ -58,7 +58,7 @@ class Onlooker:
             self._stats["entries ahead of the placement"] += is_new and version < replica.version
             if lists != right(reference.at(version)):
                 self._violate(f"{name} has another placement at {version}")
-        if told is not None and told.placement != _right(told.nodes, replica.replicas):
+        if told is not None and told.placement != _right(told.nodes, told.replicas):
             self._violate(f"the node {name} was told a placement of other nodes")
 
     def lacks(self, process: Process, told: NodesChanged | None) -> list[str]:

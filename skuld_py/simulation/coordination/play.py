@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import attrs
 
-from skuld_py.cluster.log.commands import RetireNode
+from skuld_py.cluster.log.commands import RetireNode, SetReplicas
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.member.membership import Membership
 from skuld_py.simulation.coordination.faults import Faults
@@ -27,6 +27,8 @@ from skuld_py.simulation.world.zookeeper.reference import DAMAGE
 REST_MS = 240_000
 """How long coming to rest may take."""
 LOOK_MS = 250
+COPIES, COPIES_MAX = (0, 0, 1, 4), 4
+"""How often the number of copies may change in a storm, and up to how many."""
 ENTRIES_MAX = 1_500
 """More is a livelock."""
 GROWTH_SLACK = 25
@@ -71,6 +73,7 @@ class Run:
         self._flows = Flows(stream(seed, "workflows"), self.stage, self.stats)
         self._starts = stream(seed, "starts")
         self._damages = stream(seed, "damages")
+        self._copies, self._resized = stream(seed, "copies"), 0
         self._damaged: list[Membership] = []
         self._onlooker = Onlooker(self.registry, self.stats)
         self.stage.look = self._look
@@ -118,11 +121,19 @@ class Run:
             self.scheduler.at(begin_ms + self._starts.randint(0, self.options.faults_ms), self.faults.strike)
         for _ in range(self.options.flows):
             self.scheduler.at(begin_ms + self._starts.randint(0, self.options.faults_ms), self._flows.write)
+        for _ in range(self._copies.choice(COPIES)):
+            self.scheduler.at(begin_ms + self._copies.randint(0, self.options.faults_ms), self._resize)
         if self.options.is_damaged:
             self.scheduler.at(begin_ms + self._damages.randint(0, self.options.faults_ms), self._damage)
         until_ms = begin_ms + self.options.faults_ms
         while self.scheduler.now_ms < until_ms and not self._is_hopeless():
             self.scheduler.run(min(until_ms, self.scheduler.now_ms + LOOK_MS))
+
+    def _resize(self) -> None:
+        """An operator wants more copies, or fewer, or more than there are nodes."""
+        self._resized += 1
+        self.registry.put_entry(Entry("operator.copies", self._resized,
+                                      SetReplicas(self._copies.randint(1, COPIES_MAX))).encode())
 
     def _damage(self) -> None:
         """A member's replica is no longer what the log makes of it, as by a fault of its memory."""

@@ -17,7 +17,7 @@ import attrs
 from skuld_py.model import messages as m
 from skuld_py.model.document import NORMAL, Document
 from skuld_py.model.ids import split
-from skuld_py.partition.leadership.wishes import NOTED, UNFREEZE
+from skuld_py.partition.leadership.wishes import NOTED, UNFREEZE, UNQUARANTINE
 from skuld_py.simulation import checkers
 from skuld_py.simulation.campaign import DRAINER, TRACE_LINES, Campaign, Verdict, make_node
 from skuld_py.simulation.checkers import Evidence, Finding
@@ -25,10 +25,12 @@ from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.history import History, Operation, Status
 from skuld_py.simulation.operators import rules
 from skuld_py.simulation.operators.disasters import Disasters
+from skuld_py.simulation.operators.eclipses import Eclipses
 from skuld_py.simulation.operators.habits import draw
 from skuld_py.simulation.operators.hands import Hands
 from skuld_py.simulation.operators.obedience import Attended
 from skuld_py.simulation.operators.operator import Operator
+from skuld_py.simulation.operators.resizes import Resizes
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.reduction import WHOLE, Reduction
 from skuld_py.simulation.trace import Trace
@@ -52,7 +54,11 @@ class Operated(Campaign):
         self.askers = [Operator(self._make_client(f"ops{number}", PATIENCE_MS), self.options, registry)
                        for number in range(ASKERS)]
         self.last = Operator(self._make_client("ops", PATIENCE_MS), self.options, registry)
-        self.hands = Hands(self.cluster.scheduler, stream(seed, "hands"), self.options, self.cluster.registry)
+        self.hands = Hands(self.cluster.scheduler, stream(seed, "hands"), self.options, self.cluster.registry,
+                           self._leads)
+        assert isinstance(self.cluster, Attended)
+        self.eclipses = Eclipses(self.cluster, stream(seed, "eclipses"))
+        self.resizes = Resizes(self.cluster, stream(seed, "resizes"))
         self.disasters = Disasters(self.cluster, stream(seed, "disasters"), self.last, self.nemesis.struck.append)
         self.excused: dict[bytes, None] = {}
         """Tasks of which something was only on disks that are lost for good."""
@@ -74,6 +80,10 @@ class Operated(Campaign):
             asker.begin(plan.every_ms * ASKERS)
         self.hands.begin(plan.every_ms * 2)
         self.disasters.watch()
+        if plan.eclipses_every_ms:
+            self.eclipses.begin(plan.eclipses_every_ms)
+        if plan.resizes_every_ms:
+            self.resizes.begin(plan.resizes_every_ms)
         if plan.deletes_every_ms:
             self.disasters.begin_deleting(plan.deletes_every_ms)
         if plan.loses_ms:
@@ -82,8 +92,15 @@ class Operated(Campaign):
             scheduler.at(plan.restores_ms, self.disasters.restore)
         super().play()
 
+    def _leads(self, name: str, partition: int) -> bool:
+        """Whether a node takes itself for the leader."""
+        process = self.cluster.processes.get(name)
+        return process is not None and process.node is not None and process.node.view.vnodes[partition].is_leading
+
     def _heal_all(self) -> None:
-        self.hands.is_over = self.disasters.is_over = True
+        self.hands.is_over = self.disasters.is_over = self.eclipses.is_over = True
+        if self.plan.resizes_every_ms:
+            self.resizes.end()
         super()._heal_all()
 
     def lacks(self) -> list[str]:
@@ -93,6 +110,7 @@ class Operated(Campaign):
             if leaderless:
                 return leaderless
             self._let_go()
+        self.awaiter.forget(self.excused)
         held = [f"partition {partition} is held: {document}" for partition, (_, document)
                 in self.cluster.registry.documents.items() if _is_held(document)]
         return held or super().lacks()
@@ -107,7 +125,7 @@ class Operated(Campaign):
         counts = self.last.counts
         counts["frozen to the end"] += sum(
             document.freeze is not None for _, document in self.cluster.registry.documents.values())
-        for kind in (UNFREEZE, NORMAL, NOTED):
+        for kind in (UNFREEZE, NORMAL, NOTED, UNQUARANTINE):
             self.last.insist(kind)
 
     # -- what is lost --------------------------------------------------------------------------
@@ -134,6 +152,11 @@ class Operated(Campaign):
 
     # -- judgement -----------------------------------------------------------------------------
 
+    def evidence(self, owners: Mapping[int, Sequence[str]]) -> Evidence:
+        """Also of how many copies were wanted."""
+        sizes = range(1, len(self.options.nodes) + 1) if self.plan.resizes_every_ms else ()
+        return attrs.evolve(super().evidence(owners), resized=tuple(sizes))
+
     def check(self, evidence: Evidence) -> list[Finding]:
         """The usual rules, and those of operators."""
         findings = checkers.check(evidence)
@@ -146,6 +169,7 @@ class Operated(Campaign):
     def counts(self) -> Counter[str]:
         """What operators did, and what became of it."""
         found = self.hands.counts + self.disasters.counts + self.last.counts
+        found += self.eclipses.counts + self.resizes.counts
         for asker in self.askers:
             found += asker.counts
         found["tasks left out"] += len(self.excused)
@@ -154,7 +178,7 @@ class Operated(Campaign):
 
 def _is_held(document: Document) -> bool:
     return bool(document.freeze or document.promote or document.force or document.malformed or document.loss
-                or document.mode != NORMAL)
+                or document.barred or document.mode != NORMAL)
 
 
 def without(history: History, tasks: Mapping[bytes, None]) -> History:

@@ -108,19 +108,14 @@ class Disasters:
 
     def _delete(self, every_ms: int) -> None:
         if not self.is_over:
-            partition = self._random.randrange(self._cluster.partitions)
-            if self._is_remembered(partition):
-                self.counts["document deleted"] += self._cluster.registry.remove(partition)
+            partition, processes = self._random.randrange(self._cluster.partitions), self._cluster.processes
+            cohort = self._cluster.registry.newest(partition).cohort
+            is_known = all(load_standing(processes[name].store, partition).epoch for name in cohort)
+            if self._cluster.registry.remove(partition):
+                self.counts["document deleted"] += 1
+                self.counts["document deleted before all its voters knew of it"] += not is_known
                 self._cluster.guards.on_removed(partition)
             self.begin_deleting(every_ms)
-
-    def _is_remembered(self, partition: int) -> bool:
-        """Whether every voter knows that there was a leader. Where some do not, and these become most of the
-        owners while the others are cut off, they begin the partition anew: nothing is promised for a document's
-        first moments."""
-        cohort = self._cluster.registry.newest(partition).cohort
-        return bool(cohort) and all(load_standing(self._cluster.processes[name].store, partition).epoch
-                                    for name in cohort)
 
     is_over = False
     """Whether nothing is deleted any more."""
@@ -133,6 +128,7 @@ class Disasters:
                       if partition not in registry.documents}
         if any(now_ms - since_ms > STUCK_MS for since_ms in self._away.values()):
             self.counts["restored for a document"] += self.restore()
+            self._away = dict.fromkeys(self._away, now_ms)  # a refusal: nodes run on meanwhile
         self._cluster.scheduler.after(LOOK_MS, self.watch)
 
     # -- ZooKeeper -----------------------------------------------------------------------------

@@ -18,6 +18,12 @@ from skuld_py.simulation.world.scheduler import stream
 LOSES, RESTORES, DELETES = 0.3, 0.25, 0.3
 """Shares of runs in which a majority of a cohort is lost for good, in which ZooKeeper's data are, and in which one
 document is."""
+ECLIPSES, RESIZES = 0.2, 0.3
+"""Shares of runs with leaders in the dark, and in which the number of copies changes."""
+SELDOM_MS = 700
+IN_THE_DARK = ("pause", "one way", "registry lag")
+"""Where leaders are kept in the dark little else happens, or they would lose their sessions, or be held, long
+before another one is elected."""
 CHURNS = 0.4
 """Share of runs, of the others, in which nodes are taken out and forgotten."""
 FAULTS = ("crash", "crash before commit", "crash after commit", "pause", "new leader crash", "halves", "isolate",
@@ -37,6 +43,8 @@ class Plan:
     loses_ms: int = 0
     restores_ms: int = 0
     deletes_every_ms: int = 0
+    eclipses_every_ms: int = 0
+    resizes_every_ms: int = 0
 
 
 def draw(seed: int, seconds: int) -> tuple[Options, Plan]:
@@ -49,11 +57,19 @@ def draw(seed: int, seconds: int) -> tuple[Options, Plan]:
                 random.choice((1_500, 4_000)) if random.random() < DELETES else 0)
     if loses:
         plan = attrs.evolve(plan, restores_ms=0, deletes_every_ms=0)
+    later = stream(seed, "operators later")
+    is_dark = not loses and later.random() < ECLIPSES
+    if is_dark:
+        plan = Plan(max(plan.every_ms, SELDOM_MS), eclipses_every_ms=later.choice((500, 1_500)))
+    elif not loses and later.random() < RESIZES:
+        plan = attrs.evolve(plan, resizes_every_ms=later.choice((1_500, 4_000)))
     replicas = random.choice((3, 3, 3, 2, 4, 5))
+    replicas = max(replicas, 3) if is_dark else replicas
     spare = random.choice((0, 0, 1, 2))
     nodes = tuple(f"n{number}" for number in range(1, replicas + spare + 1))
-    churns = spare > 0 and not loses and not plan.restores_ms and random.random() < CHURNS
+    churns = spare > 0 and not loses and not is_dark and not plan.restores_ms and random.random() < CHURNS
     faults = tuple(kind for kind in dict.fromkeys(FAULTS) if random.random() < 0.45) + ("leave",) * churns
+    faults = tuple(kind for kind in faults if kind in IN_THE_DARK) if is_dark else faults
     log = attrs.evolve(drawn.log, is_fresh=False, settings=attrs.evolve(
         drawn.log.settings, forget_ms=FORGETS_MS if churns else None))
     return attrs.evolve(

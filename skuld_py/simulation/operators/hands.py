@@ -2,12 +2,14 @@
 
 Each is bound to the revision that it changes, as any tool's must be. Slips are what no program would write; wishes
 by hand are well formed, and what they ask for mostly makes no sense; another tool's field is nobody's business
-here. A wish that comes with an election comes with the same look at the document for the leader before.
+here. A wish that comes with an election comes with the same look at the document for the leader before; always
+where that one still leads, as far as it knows, and then it is not about itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from random import Random
 
 import attrs
@@ -32,13 +34,16 @@ HOUR_MS = 3_600_000
 class Hands:
     """``counts``: what was done."""
 
-    def __init__(self, scheduler: Scheduler, random: Random, options: Options, registry: Registry) -> None:
+    def __init__(self, scheduler: Scheduler, random: Random, options: Options, registry: Registry,
+                 leads: Callable[[str, int], bool]) -> None:
         self.counts: Counter[str] = Counter()
         self.is_over = False
         self._scheduler = scheduler
         self._random = random
         self._options = options
         self._registry = registry
+        self._leads = leads
+        """Whether a node takes itself for the leader of a partition."""
         self._writes = 0
 
     def begin(self, every_ms: int) -> None:
@@ -57,12 +62,16 @@ class Hands:
 
     def _on_written(self, now_ms: int, partition: int, before: Document | None, document: Document) -> None:
         is_new = before is not None and document.epoch > before.epoch and document.leader != before.leader
-        if is_new and not self.is_over and self._random.random() < AT_ELECTION:
+        if not is_new or before is None or self.is_over:
+            return
+        if self._leads(before.leader, partition):
+            self._scheduler.after(0, self._write, "wish behind a leader's back", partition)
+        elif self._random.random() < AT_ELECTION:
             self._scheduler.after(1, self._write, "wish at an election", partition)
 
     def _write(self, kind: str, partition: int) -> None:
         change = {"slip": self._slip, "wish": self._wish, "field": self._field,
-                  "wish at an election": self._sound}[kind]
+                  "wish at an election": self._sound, "wish behind a leader's back": self._behind}[kind]
         if not self.is_over and self._registry.edit(partition, change):
             self.counts[f"by hand: {kind}"] += 1
 
@@ -84,8 +93,16 @@ class Hands:
 
     def _sound(self, document: Document) -> Document:
         """A wish that its leader may well obey."""
-        kind = self._random.choice((LEAD, REORDER, REORDER, REBALANCE))
-        others = [name for name in document.cohort if name != document.leader] or [*document.cohort]
+        return self._wished(document, (LEAD, REORDER, REORDER, REBALANCE), ())
+
+    def _behind(self, document: Document) -> Document:
+        """One that the leader before might obey as well."""
+        return self._wished(document, (LEAD, REORDER), (document.previous.leader,))
+
+    def _wished(self, document: Document, kinds: Sequence[str], spared: Sequence[str]) -> Document:
+        kind = self._random.choice(kinds)
+        others = [name for name in document.cohort if name not in (document.leader, *spared)]
+        others = others or [*document.cohort]
         target = "" if kind == REBALANCE else self._random.choice(others)
         wish = self._promotion(kind, target, document.epoch, self._wall_ms + 2_000)
         return self._written(document, promote=wish)

@@ -29,6 +29,8 @@ class Attended(Cluster):
         """The newest epoch of a document that a process was given, by its boot and the partition."""
         self._leading: dict[tuple[str, int], int] = {}
         """The epochs that it led when its turn began."""
+        self.on_candidacy: list[Callable[[str, RequestVote], None]] = []
+        """Each is given a node that asks for votes, not on trial, before it does."""
 
     def before_turn(self, process: Process, events: Sequence[Told]) -> None:
         """Note what it leads, and what it is given."""
@@ -47,6 +49,9 @@ class Attended(Cluster):
         """Judge what it asks of others."""
         for effect in effects:
             message = effect.message if type(effect) is Send else None
+            if isinstance(message, RequestVote) and not message.is_trial:
+                for listener in self.on_candidacy:
+                    listener(process.name, message)
             if isinstance(message, Abdicate) or (isinstance(message, RequestVote) and not message.is_trial):
                 self._judge(process, message)
         super().let_out(process, effects)

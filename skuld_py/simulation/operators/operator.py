@@ -9,14 +9,23 @@ from collections import Counter
 from random import Random
 
 from skuld_py.model import messages as m
-from skuld_py.model.document import LEAD, NORMAL, REBALANCE, REORDER, SOLO
-from skuld_py.partition.leadership.wishes import FORCE, FREEZE, NOTED, UNFREEZE
+from skuld_py.model.document import LEAD, NORMAL, REAP, REBALANCE, REORDER, SOLO
+from skuld_py.partition.leadership.wishes import (
+    FORCE,
+    FREEZE,
+    NOTED,
+    OF_NODES,
+    QUARANTINE,
+    UNFREEZE,
+    UNQUARANTINE,
+)
 from skuld_py.simulation.clients.client import Client
 from skuld_py.simulation.history import Operation
 from skuld_py.simulation.options import Options
 from skuld_py.simulation.world.zookeeper.registry import Registry
 
-VERBS = {FREEZE: 4, UNFREEZE: 4, SOLO: 2, NORMAL: 2, LEAD: 6, REORDER: 4, REBALANCE: 3, FORCE: 1, NOTED: 1}
+VERBS = {FREEZE: 4, UNFREEZE: 4, SOLO: 2, NORMAL: 2, LEAD: 6, REORDER: 4, REBALANCE: 3, FORCE: 1, NOTED: 1,
+         QUARANTINE: 2, UNQUARANTINE: 3, REAP: 3}
 """How often each is asked for, beside the others. Who builds a verb adds it here, and what it needs to
 ``Operator.ask``."""
 AGAIN_MS = 500
@@ -24,6 +33,8 @@ FIRST_MS = 1_000
 _REASONS = {"has a majority": "force without need", "has no vote": "target without a vote",
             "it is frozen": "wish while frozen", "it is solo": "wish while solo",
             "its epoch is": "wish of another epoch", "is in quarantine": "target in quarantine",
+            "could lead it": "nobody else could lead", "is known here": "target that nobody knows",
+            "is alive;": "reap of who lives", "needs the vote of": "reap of a vote that is needed",
             "is not alive": "target not alive", "leads it": "target leads",
             "may have been obeyed": "wish in doubt whose epoch is over",
             "has not answered": "no answer of ZooKeeper", "none of its voters": "nobody remains",
@@ -54,7 +65,7 @@ class Operator:
         first = random.randrange(self._partitions)
         count = 0 if random.random() < 0.3 else 1
         target, epoch, for_ms = "", 0, 0
-        if kind in (LEAD, REORDER):
+        if kind in OF_NODES:
             target = random.choice(self._nodes)
             _, document = self._registry.documents.get(first, (0, None))
             if document is not None and random.random() < 0.5:
@@ -84,9 +95,11 @@ class Operator:
 
     def insist(self, kind: str) -> None:
         """From now on ask for it of all partitions whenever a document is not so."""
-        held = [partition for partition, (_, document) in self._registry.documents.items() if {
-            UNFREEZE: document.freeze is not None, NORMAL: document.mode != NORMAL,
-            NOTED: document.loss is not None}[kind]]
-        if held:
+        documents = [document for _, document in self._registry.documents.values()]
+        if kind == UNQUARANTINE:
+            for name in dict.fromkeys(name for document in documents for name in document.outlaws):
+                self.ask(kind, target=name)
+        elif any({UNFREEZE: document.freeze is not None, NORMAL: document.mode != NORMAL,
+                  NOTED: document.loss is not None}[kind] for document in documents):
             self.ask(kind)
         self._client.later(AGAIN_MS, self.insist, kind)

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import attrs
 
-from skuld_py.model.document import LEAD, SOLO, Document
+from skuld_py.model.document import LEAD, REAP, SOLO, Document
 from skuld_py.model.history import epoch_of
 from skuld_py.partition.candidacy import GIVEN_UP, PUT_BACK, SPENT
 from skuld_py.simulation.checkers.claims import granted_renewals
@@ -26,7 +26,8 @@ from skuld_py.simulation.operators.hands import HAND
 
 RESTORED = "restored"
 MOVED = "the placement moved"
-BY_OPERATORS = ("freeze", "promote", "mode", "force", "loss", "spent", "malformed", "unknown", "write_id", "cause")
+BY_OPERATORS = ("freeze", "promote", "mode", "force", "loss", "barred", "spent", "malformed", "unknown",
+                "write_id", "cause")
 """What an operator's write may change; all else is its leader's."""
 WRITES_MAX, WINDOW_MS = 60, 1_000
 """Of nodes, to one document; a node tries again after 60 ms at the least, and there are seven."""
@@ -95,8 +96,8 @@ def what_operators_hold_stays(steps: Sequence[Step]) -> Finding:
     def broken() -> Iterator[str]:
         for step in nodes:
             old, new = step.old, step.new
-            if (old.freeze, old.mode, old.unknown) != (new.freeze, new.mode, new.unknown):
-                yield f"a freeze, solo or an unknown field is lost: {step}"
+            if (old.freeze, old.mode, old.barred, old.unknown) != (new.freeze, new.mode, new.barred, new.unknown):
+                yield f"a freeze, solo, a bar or an unknown field is lost: {step}"
             if new.promote not in (None, old.promote) or new.force not in (None, old.force):
                 yield f"a wish comes from a node: {step}"
             if new.loss != old.loss and (new.loss is None or (old.loss is not None and not step.is_led_anew and (
@@ -178,9 +179,11 @@ def wishes_end_with_the_epoch(steps: Sequence[Step]) -> Finding:
 
 def forced_as_was_said(steps: Sequence[Step], evidence: Evidence) -> Finding:
     """[P7] Voters are given up only by an operator's word of that epoch, for just those who remain; what is
-    written says so, and names a barrier behind the horizon by the skew."""
+    written says so, and names a barrier behind the horizon by the skew. Less than that gives up one voter at a
+    time: one that is reaped by a wish of that epoch, or any where fewer copies were wanted."""
     forced = [step for step in steps if step.is_led_anew and (
-        step.new.cause == GIVEN_UP or len(step.new.cohort) < len(step.old.cohort))]
+        step.new.cause == GIVEN_UP or (len(step.new.cohort) < len(step.old.cohort)
+                                       and not _is_one_less(step, may_be_any=bool(evidence.resized))))]
 
     def broken() -> Iterator[str]:
         for step in forced:
@@ -192,6 +195,12 @@ def forced_as_was_said(steps: Sequence[Step], evidence: Evidence) -> Finding:
             elif step.new.no_grant_before_ms < step.old.horizon_ms + evidence.skew_ms:
                 yield f"the barrier is too near: {step}"
     return judge("P7 voters are given up as an operator said", len(forced), broken())
+
+
+def _is_one_less(step: Step, *, may_be_any: bool) -> bool:
+    gone, wish = [name for name in step.old.cohort if name not in step.new.cohort], step.old.promote
+    is_reaped = wish is not None and wish.kind == REAP and gone == [wish.target]
+    return len(gone) == 1 and {*step.new.cohort} < {*step.old.cohort} and (is_reaped or may_be_any)
 
 
 def barriers_hold(evidence: Evidence) -> Finding:

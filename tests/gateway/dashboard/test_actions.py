@@ -37,7 +37,7 @@ def depth(visitor: Visitor, queue: str) -> Any:
 def test_what_pages_can_do_are_the_verbs_of_the_table_that_change_something() -> None:
     assert {"cancel", "retry", "purge", "pause", "resume", "set_limits", "remove_limits", "remove_schedule",
             "put_schedule", "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
-            "kill_workflow"} <= ACTIONS.keys()
+            "quarantine", "reap", "kill_workflow"} <= ACTIONS.keys()
     assert ACTIONS.keys().isdisjoint({"enqueue", "claim", "complete", "append", "get", "status",
                                       "submit_workflow"})
 

@@ -20,7 +20,7 @@ from skuld_py.embedded.local import LocalCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.smoke, pytest.mark.cluster]
 PAGES = ("", "/queues", "/tasks", "/tasks?queue=evil", "/workflows", "/schedules", "/limits", "/workers",
-         "/partitions", "/members", "/api")
+         "/partitions", "/history", "/history?partition=0", "/members", "/api")
 SIGHT = """[document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor,
             document.querySelector('h1').innerText]"""
 DESKTOP, PHONE = (1280, 800), (390, 800)
@@ -151,7 +151,8 @@ class Walk:
                 ("/queues?queue=fresh", "set_limits", {"rate": "5"}), ("/schedules", "remove_schedule", {}),
                 (f"/tasks/{made['dead']}", "retry", {}), (f"/tasks/{made['waits']}", "cancel", {}),
                 ("/partitions", "freeze", {"reason": "a new switch"}), ("/partitions", "unfreeze", {}),
-                ("/members", "promote", {}),
+                ("/members", "promote", {}), ("/members", "quarantine", {"reason": "its disk"}),
+                ("/members", "quarantine", {}),
                 ("/workflow?id=census", "kill_workflow", {"reason": "enough"})):
             self.page.open(self.url + path)
             self.page.click(f"a[href*='/act/{verb}?']")

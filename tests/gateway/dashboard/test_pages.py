@@ -15,10 +15,11 @@ from skuld_py.gateway.dashboard import tasks
 from skuld_py.gateway.dashboard.looking import ACTIONS
 from skuld_py.gateway.dashboard.rates import Rates
 from skuld_py.gateway.dashboard.rendering import POLICY, spark
+from skuld_py.model import messages as m
 from skuld_py.verbs.options import STATES
 
-SECTIONS = ("", "/queues", "/tasks", "/workflows", "/schedules", "/limits", "/workers", "/partitions", "/members",
-            "/api")
+SECTIONS = ("", "/queues", "/tasks", "/workflows", "/schedules", "/limits", "/workers", "/partitions", "/history",
+            "/members", "/api")
 KNOWN_TAGS = frozenset({
     "html", "head", "meta", "title", "link", "script", "body", "a", "header", "nav", "ul", "li", "div", "span",
     "button", "form", "input", "main", "footer", "h1", "h2", "p", "section", "dl", "dt", "dd", "table", "thead",
@@ -175,6 +176,39 @@ def test_a_search_for_what_nodes_do_not_look_into_ends_and_says_how_far_it_came(
         assert "function=shop%3Arare" in on
         seen, steps = visitor.get(on.removeprefix("/dashboard")), steps + 1
     assert steps == 3 and len(made) == 100
+
+
+def test_the_history_of_partitions_says_who_changed_what_and_is_searched(visitor: Visitor) -> None:
+    visitor.do(visitor.cluster.freeze(reason="a new <switch>"))
+
+    for path in ("/history", "/history?partition=0", "/history?words=SWITCH"):
+        seen = visitor.get(path)
+        assert "freeze by" in seen.words and "a new <switch>" in seen.words and "1 revision" in seen.words, path
+        assert "/dashboard/history?partition=0" in seen.values("a", "href")
+    assert "nothing is known with these words" in visitor.get("/history?words=promote").words
+    assert "partition: " in visitor.get("/history?partition=99999").words
+    assert "/dashboard/history?partition=0" in visitor.get("/partitions").values("a", "href")
+
+
+def test_the_history_is_for_who_may_read_all_of_the_cluster() -> None:
+    with Visitor({"limited": LIMITED}) as visitor:
+        visitor.sign_in("limited")
+        assert "not for this token" in visitor.get("/history").words
+
+
+def test_a_node_is_put_into_quarantine_trusted_again_or_reaped_from_its_row(
+        visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    links = [each for each in visitor.get("/members").values("a", "href") if "/act/" in each]
+    assert any("/act/quarantine?" in each and "off=" not in each for each in links)
+    assert not any("/act/reap?" in each for each in links)
+
+    name = visitor.do(visitor.cluster.status()).node
+    held = (m.HeldRow(0, "quarantine", f"{name}, by anna (its disk)", 0),)
+    monkeypatch.setattr("skuld_py.node.leadership.requests.held", lambda *arguments: held)
+    back, = [each for each in visitor.get("/members").values("a", "href") if "/act/quarantine?" in each]
+    asked = visitor.get(back.removeprefix("/dashboard"))
+    assert "off=on" in back and "checked" in next(
+        given for tag, given in asked.tags if tag == "input" and given.get("name") == "off")
 
 
 ADDRESSES = (

@@ -81,6 +81,9 @@ class Client:
     (ReadDocument(3), ["sync /s/partitions/3", "get /s/partitions/3"], DocumentRead(3, 4, DOCUMENT)),
     (SwapDocument(3, -1, DOCUMENT), [*BEGUN, "create /s/partitions/3", *WRITTEN],
      DocumentSwapped(3, "w1", Outcome.WON, 0)),
+    (SwapDocument(3, -1, DOCUMENT, is_founding=True),
+     [*BEGUN, "create /s/partitions/3", *WRITTEN[:1], "create /s/history/3/begun", *WRITTEN[1:]],
+     DocumentSwapped(3, "w1", Outcome.WON, 0)),
     (SwapDocument(3, 4, DOCUMENT), [*BEGUN, "set /s/partitions/3 4", *WRITTEN],
      DocumentSwapped(3, "w1", Outcome.WON, 5))])
 def test_a_read_syncs_first_and_a_swap_names_its_version(effect: ReadDocument | SwapDocument, asked: list[str],

@@ -373,6 +373,7 @@ def test_stopping_leaves_at_once(server: ZooKeeperServer, cluster: str) -> None:
 def test_a_document_is_created_swapped_and_read_back(server: ZooKeeperServer, cluster: str) -> None:
     with joined(server.hosts, cluster, ANNA) as (registry, events):
         registry.perform(ReadDocument(3))
+        events.wait(DocumentRead(3, -1, NOBODY))
         registry.perform(SwapDocument(3, -1, document("w1")))
         registry.perform(ReadDocument(3))
         registry.perform(SwapDocument(3, 0, document("w2", epoch=2)))
@@ -384,6 +385,23 @@ def test_a_document_is_created_swapped_and_read_back(server: ZooKeeperServer, cl
             DocumentRead(3, -1, NOBODY), DocumentSwapped(3, "w1", Outcome.WON, 0),
             DocumentRead(3, 0, document("w1")), DocumentSwapped(3, "w2", Outcome.WON, 1),
             DocumentRead(3, 1, document("w2", epoch=2))]
+
+
+def test_a_partition_is_begun_once_and_its_leader_may_put_its_document_back(server: ZooKeeperServer,
+                                                                            cluster: str) -> None:
+    with joined(server.hosts, cluster, ANNA) as (registry, events):
+        registry.perform(SwapDocument(3, -1, document("w1"), is_founding=True))
+        events.wait(DocumentSwapped(3, "w1", Outcome.WON, 0))
+        with client_of(server) as client:
+            client.delete(f"/skuld/{cluster}/partitions/3")
+        registry.perform(ReadDocument(3))
+        registry.perform(SwapDocument(3, -1, document("w2"), is_founding=True))
+        registry.perform(SwapDocument(3, -1, document("w3")))
+        events.wait(DocumentSwapped(3, "w3", Outcome.WON, 0))
+        told = [event for event in events.all if isinstance(event, DocumentRead | DocumentSwapped)]
+        assert told[1:] == [
+            DocumentRead(3, -1, NOBODY, was_there=True), DocumentSwapped(3, "w2", Outcome.LOST, -1),
+            DocumentSwapped(3, "w3", Outcome.WON, 0)]
 
 
 def test_each_revision_is_kept_with_its_writer_and_its_time_and_the_oldest_go(

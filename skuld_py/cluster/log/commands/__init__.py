@@ -17,16 +17,18 @@ from skuld_py.cluster.log.commands.notify_join import NotifyJoin
 from skuld_py.cluster.log.commands.prepare_join import PrepareJoin
 from skuld_py.cluster.log.commands.retire_node import RetireNode
 from skuld_py.cluster.log.commands.seal_output import SealOutput
+from skuld_py.cluster.log.commands.set_replicas import SetReplicas
 from skuld_py.cluster.log.commands.set_rules import SetRules
 from skuld_py.cluster.log.commands.set_sharing import SetSharing
 from skuld_py.cluster.log.commands.submit_workflow import SubmitWorkflow
 
 COMMANDS: dict[str, type[Command]] = {each.kind: each for each in (
     PrepareJoin, NotifyJoin, AcceptJoin, AbortJoin, JoinDirect, Leave, AddSlot, LeaveSlot, RetireNode, ForgetNode,
-    Gc, SetRules, SubmitWorkflow, KillWorkflow, ExhaustInput, SealOutput, SetSharing)}
+    Gc, SetRules, SubmitWorkflow, KillWorkflow, ExhaustInput, SealOutput, SetSharing,
+    SetReplicas)}
 """Commands by ``kind``, their name in the log."""
 
 __all__ = ["COMMANDS", "AbortJoin", "AcceptJoin", "AddSlot", "Command", "ExhaustInput", "ForgetNode", "Gc",
            "Inapplicable", "JoinDirect", "Joining", "KillWorkflow", "Leave", "LeaveSlot", "NotifyJoin",
-           "PrepareJoin", "Reaction", "Rejoin", "RetireNode", "SealOutput", "SetRules", "SetSharing",
-           "SubmitWorkflow"]
+           "PrepareJoin", "Reaction", "Rejoin", "RetireNode", "SealOutput", "SetReplicas", "SetRules",
+           "SetSharing",           "SubmitWorkflow"]

@@ -27,6 +27,7 @@ from skuld_py.cluster.log.commands.notify_join import NotifyJoin
 from skuld_py.cluster.log.commands.prepare_join import PrepareJoin
 from skuld_py.cluster.log.commands.retire_node import RetireNode
 from skuld_py.cluster.log.commands.seal_output import SealOutput
+from skuld_py.cluster.log.commands.set_replicas import SetReplicas
 from skuld_py.cluster.log.commands.set_rules import SetRules
 from skuld_py.cluster.log.commands.set_sharing import SetSharing
 from skuld_py.cluster.log.commands.submit_workflow import SubmitWorkflow
@@ -38,13 +39,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "ring": ("members", "roster", "ring", "joins", "joiners", "aborted"),
     "left": ("left",),
     "nodes": ("nodes",),
+    "copies": ("replicas",),
     "slots": ("slots", "parked"),
     "writers": ("writers",),
     "collected": ("collected",),
     "workflows": ("workflows",),
     "sharing": ("sharing",),
 }
-"""The fields of each group. ``failed`` and ``version`` are the log's own, and ``replicas`` never changes."""
+"""The fields of each group. ``failed`` and ``version`` are the log's own."""
 
 ENVELOPE: Groups = frozenset({"rules", "left", "writers"})
 """What is read of the replica before the command of an entry is looked at."""
@@ -72,8 +74,9 @@ FOOTPRINTS: Mapping[str, Footprint] = {
     Leave.kind: footprint("", "left ring nodes slots writers"),
     AddSlot.kind: footprint("left ring", "slots"),
     LeaveSlot.kind: footprint("", "slots"),
-    RetireNode.kind: footprint("", "nodes"),
-    ForgetNode.kind: footprint("", "nodes"),
+    RetireNode.kind: footprint("copies", "nodes"),
+    ForgetNode.kind: footprint("copies", "nodes"),
+    SetReplicas.kind: footprint("nodes", "copies"),
     Gc.kind: footprint("", "collected left ring slots workflows writers"),
     SetRules.kind: footprint("", "rules"),
     SubmitWorkflow.kind: footprint("", "workflows"),

@@ -57,6 +57,8 @@ class Documents(Writes):
         self.documents: dict[int, tuple[int, Document]] = {}
         self.writes: list[Write] = []
         self.on_written: list[Callable[[int, int, Document | None, Document], None]] = []
+        self._begun: dict[int, None] = {}
+        """Partitions that have a history: one is begun once."""
         self._removed: dict[int, list[tuple[int, int]]] = {}
         """When a document was removed, and how many writes there had been by then, by partition."""
         self._scribbles: dict[tuple[int, int], bytes] = {}
@@ -113,7 +115,7 @@ class Documents(Writes):
     def _event_of(self, partition: int, write: Write | None) -> Event:
         """As the shell reads it."""
         if write is None:
-            return DocumentRead(partition, -1, NOBODY)
+            return DocumentRead(partition, -1, NOBODY, partition in self._begun)
         raw = self._scribbles.get((partition, write.version))
         try:
             document = write.document if raw is None else Document.decode(raw)
@@ -161,9 +163,10 @@ class Documents(Writes):
         return True
 
     def put_back(self, documents: Mapping[int, Document]) -> None:
-        """All are lost, and these are written in their places."""
+        """All are lost, histories with them, and these are written in their places."""
         for partition in [*self.documents]:
             self.remove(partition)
+        self._begun.clear()
         for partition, document in documents.items():
             self._put(partition, Document.decode(document.encode()))
 
@@ -176,6 +179,7 @@ class Documents(Writes):
     def _put(self, partition: int, document: Document) -> int:
         version = self.documents.get(partition, (-1, NOBODY))[0] + 1
         self.documents[partition] = (version, document)
+        self._begun[partition] = None
         self.writes.append(Write(self._scheduler.now_ms, partition, version, document))
         self._tell_watchers_of(partition)
         return version
@@ -200,7 +204,8 @@ class Documents(Writes):
 
     def _apply(self, effect: SwapDocument) -> bool:
         version, before = self.documents.get(effect.partition, (-1, None))
-        if version != effect.version:
+        if version != effect.version or (effect.is_founding and effect.partition in self._begun):
+            self.counts["begun only once"] += version == effect.version
             return False
         self._take(effect.partition, before, effect.document)
         return True
