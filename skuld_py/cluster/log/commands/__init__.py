@@ -24,11 +24,10 @@ from skuld_py.cluster.log.commands.submit_workflow import SubmitWorkflow
 
 COMMANDS: dict[str, type[Command]] = {each.kind: each for each in (
     PrepareJoin, NotifyJoin, AcceptJoin, AbortJoin, JoinDirect, Leave, AddSlot, LeaveSlot, RetireNode, ForgetNode,
-    Gc, SetRules, SubmitWorkflow, KillWorkflow, ExhaustInput, SealOutput, SetSharing,
-    SetReplicas)}
+    Gc, SetRules, SubmitWorkflow, KillWorkflow, ExhaustInput, SealOutput, SetSharing, SetReplicas)}
 """Commands by ``kind``, their name in the log."""
 
 __all__ = ["COMMANDS", "AbortJoin", "AcceptJoin", "AddSlot", "Command", "ExhaustInput", "ForgetNode", "Gc",
            "Inapplicable", "JoinDirect", "Joining", "KillWorkflow", "Leave", "LeaveSlot", "NotifyJoin",
            "PrepareJoin", "Reaction", "Rejoin", "RetireNode", "SealOutput", "SetReplicas", "SetRules",
-           "SetSharing",           "SubmitWorkflow"]
+           "SetSharing", "SubmitWorkflow"]
