@@ -7,8 +7,8 @@ Where nothing is to be written, no Spark is started.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,8 @@ from skuld_py.cli.verbed import Verbed
 from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from skuld_py.archive.archiver import Archiver, Report
     from skuld_py.archive.arrow_site import Site
 
@@ -80,8 +82,9 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         site = _site(stack, place, keep_days, form == "delta")
         with connected(nodes, timeout_s) as client:
             client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
-        archiver = _archiver(stack, nodes, timeout_s, place, site, conf, as_json)
-        said.append(_run(archiver, wait_s, every_s, as_json, partial(_tidy, site, keep_days, as_json)))
+        progress = _Progress(as_json)
+        archiver = _archiver(stack, nodes, timeout_s, place, site, conf, progress)
+        said.append(_run(archiver, progress, wait_s, every_s, as_json, partial(_tidy, site, keep_days, as_json)))
     if not said and every_s is None:
         click.echo("interrupted; what is not deleted is offered again", err=True)
         ctx.exit(INTERRUPTED)
@@ -117,7 +120,7 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
 
 
 def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: Site | None, conf: dict[str, str],
-              as_json: bool) -> Archiver:
+              progress: _Progress) -> Archiver:
     from skuld_py.archive.archiver import Archiver
     from skuld_py.archive.rows import BatchNames, Rows
     from skuld_py.archive.source import one_beside, source_of
@@ -129,7 +132,7 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
     sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster, now_ms)
     return Archiver(source, sink, partitions, name_batch=BatchNames(now_ms, secrets.randbits(32)), clock=monotonic,
-                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=_Progress(stack, as_json))
+                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress)
 
 
 def _is_written_here(place: Any) -> bool:
@@ -154,40 +157,51 @@ archive.add_command(compact)
 
 class _Progress:
     """Says after each batch how far it is, how fast it went since the last, and what is still there: a line, or on
-    a terminal a bar, of which nothing is left in the end."""
+    a terminal a bar, of which nothing is left when the run is over."""
 
-    def __init__(self, stack: ExitStack, as_json: bool) -> None:
-        from rich.live import Live
-
-        from skuld_py.cli.showing import console
-
+    def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
         self._last = monotonic(), 0
-        terminal = console()
-        self._live = Live(console=terminal, auto_refresh=False, transient=True) if (
-            terminal.is_terminal and not as_json) else None
-        if self._live is not None:
-            stack.enter_context(self._live)
+        self._live: Live | None = None
 
     def __call__(self, report: Report) -> None:
-        from skuld_py.cli.bars import share_bar
-        from skuld_py.cli.showing import print_event
+        from skuld_py.cli.showing import console, print_event
 
         at_s, deleted = self._last
         self._last = monotonic(), report.deleted
-        deleted = deleted if deleted <= report.deleted else 0  # else this is another run
         rate = (report.deleted - deleted) / max(1e-3, self._last[0] - at_s)
         words = (f"{many(report.written, 'row')} written, {many(report.deleted, 'task')} deleted, {rate:,.0f} a"
                  f" second; {report.ended:,} that ended on the nodes")
-        if self._live is not None:
-            share = report.deleted / max(1, report.deleted + report.ended)
-            self._live.update(share_bar(share, words), refresh=True)
-            return
-        print_event(self._as_json, words, event="batch", rows=report.written, deleted=report.deleted,
-                    batches=report.batches, rate=round(rate), ended=report.ended)
+        if self._as_json or not console().is_terminal:
+            print_event(self._as_json, words, event="batch", rows=report.written, deleted=report.deleted,
+                        batches=report.batches, rate=round(rate), ended=report.ended)
+        else:
+            self._draw(report.deleted / max(1, report.deleted + report.ended), words)
+
+    def _draw(self, share: float, words: str) -> None:
+        from rich.live import Live
+
+        from skuld_py.cli.bars import share_bar
+        from skuld_py.cli.showing import console
+
+        if self._live is None:
+            self._live = Live(console=console(), auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(share_bar(share, words), refresh=True)
+
+    @contextmanager
+    def of_a_run(self) -> Iterator[None]:
+        """For as long as it is under way."""
+        self._last = monotonic(), 0
+        try:
+            yield
+        finally:
+            if self._live is not None:
+                self._live.stop()
+                self._live = None
 
 
-def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool,
+def _run(archiver: Archiver, progress: _Progress, wait_s: float, every_s: float | None, as_json: bool,
          tidy: Callable[[], None]) -> bool:
     """Once, or again and again; then only the first run may fail. Whether all is archived."""
     from skuld_py.cli.showing import print_event
@@ -196,7 +210,8 @@ def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool
     is_first = True
     while True:
         try:
-            report = archiver.run(wait_s)
+            with progress.of_a_run():
+                report = archiver.run(wait_s)
             _say_report(report, as_json)
             tidy()
         except SkuldError as error:
