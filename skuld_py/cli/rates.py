@@ -55,20 +55,9 @@ def queue_rows(now: Look, before: Look | None) -> list[QueueRow]:
     return sorted(made, key=lambda row: (-row.waiting - row.claimed, row.queue))
 
 
-def collected_per_s(now: Look, before: Look | None) -> float | None:
-    """How many ended tasks are deleted in a second; None on the first look, or where all are kept."""
-    one, other = now.situation.collection, None if before is None else before.situation.collection
-    if one is None or other is None or before is None or now.at_s <= before.at_s:
-        return None
-    return max(0, one.collected - other.collected) / (now.at_s - before.at_s)
-
-
 def document(now: Look, before: Look | None) -> dict[str, Any]:
     """A look as JSON has it: as of ``skuld status``, with rates and what runs."""
-    made, pace = situation.document(now.situation), collected_per_s(now, before)
-    if made["collection"] is not None:
-        made["collection"]["collected_per_s"] = pace
-    return {"at_ms": now.at_ms, **made,
+    return {"at_ms": now.at_ms, **situation.document(now.situation),
             "running": [{name: value for name, value in attrs.asdict(row).items() if name != "progress"}
                         for row in now.running],
             "queues": None if now.situation.doubt else [attrs.asdict(row) for row in queue_rows(now, before)]}

@@ -157,8 +157,8 @@ def document(situation: Situation) -> dict[str, Any]:
     }
 
 
-def collection_said(collection: Collection, pace: float | None = None) -> str:
-    """What is collected, in a line; ``pace``: how many in a second, if that is known."""
+def collection_said(collection: Collection) -> str:
+    """What is collected, in a line."""
     seal = f", up to ids of {moment(collection.sealed_ms)}" if collection.sealed_ms else ""
     waits = f"; waits for {', '.join(collection.awaited)}" if collection.awaited else ""
     archive = ""
@@ -166,7 +166,7 @@ def collection_said(collection: Collection, pace: float | None = None) -> str:
         archive = f"; {many(collection.unarchived, 'ended task')} to be archived"
     if collection.unarchived_since_ms:
         archive += f", on offer since {moment(collection.unarchived_since_ms)}"
-    rate = "" if pace is None else f", {pace:,.1f} a second"
+    rate = f", {collection.collected_per_s:,} a second" if collection.collected_per_s else ""
     return harmless(f"retention: {many(collection.collected, 'ended task')} deleted{rate}{seal}{waits}{archive}")
 
 

@@ -193,7 +193,7 @@ def frame(now: Look, before: Look | None, doubt: str, height: int) -> Renderable
     from rich.text import Text
 
     from skuld_py.cli import situation as situations
-    from skuld_py.cli.rates import collected_per_s, queue_rows
+    from skuld_py.cli.rates import queue_rows
     from skuld_py.cli.showing import harmless
     from skuld_py.verbs.words import many, moment
 
@@ -207,7 +207,7 @@ def frame(now: Look, before: Look | None, doubt: str, height: int) -> Renderable
         troubles.insert(0, f"the next look failed, this is the one before: {harmless(doubt)}")
     lines = [Text(f"! {line}", style="yellow") for line in troubles] or [Text("all is well", style="green")]
     if seen.collection is not None:
-        lines.append(Text(situations.collection_said(seen.collection, collected_per_s(now, before))))
+        lines.append(Text(situations.collection_said(seen.collection)))
     room = max(6, height - FIXED_LINES - len(lines))
     works, room = _running_table(now, room)
     nodes, partitions = situations.node_table(seen.described), _partition_table(now, max(2, room // 3))
