@@ -22,13 +22,14 @@ from skuld_py.archive.rows import row_of
 TASKS = [plain(number, NAMES[number % 2], at_ms=NOON_MS) for number in range(24)]
 FIRST, LATER = TASKS[:20], TASKS[16:]
 """Some of the later ones stand in the archive already, and have changed since."""
+SNAPSHOT_EVERY = 4
+"""So that the steps of a snapshot are among those that are tried."""
 _STEPS = ("os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 def fill(root: Path) -> None:
     """What the nodes have deleted stands in many small files; a few more are still open."""
-    _often_short()
     with Site.held(root, begins_delta=True) as site:
         site.store.begin()
         for number in range(0, len(FIRST), 3):
@@ -63,7 +64,7 @@ def killed(work: Callable[[Path], None], root: Path, step: int) -> bool:
 
 
 def _dying(work: Callable[[Path], None], root: Path, step: int) -> None:
-    _often_short()
+    manifest.SNAPSHOT_EVERY = delta_log.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     left = iter(range(step))
 
     def on_event(root: str, event: str, arguments: tuple[object, ...]) -> None:
@@ -74,8 +75,3 @@ def _dying(work: Callable[[Path], None], root: Path, step: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
     sys.addaudithook(partial(on_event, str(root)))
     work(root)
-
-
-def _often_short() -> None:
-    """A snapshot after every few changes, so that its steps are among these."""
-    manifest.SNAPSHOT_EVERY = delta_log.SNAPSHOT_EVERY = 4
