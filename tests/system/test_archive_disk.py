@@ -50,7 +50,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     store, root = tmp_path / "store", tmp_path / "root"
     for each in (store, root):
         each.mkdir()
-    script = (f"mount -t tmpfs -o size=256k tmpfs {store} && mount --bind {store} {root} && echo mounted"
+    script = (f"mount -t tmpfs -o size=200k tmpfs {store} && mount --bind {store} {root} && echo mounted"
               " && exec cat")
     with subprocess.Popen(["unshare", "--mount", "--propagation=private", "sh", "-c", script],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
