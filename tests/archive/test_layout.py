@@ -29,6 +29,7 @@ from skuld_py.archive.manifest import Change, File, Manifest
 from skuld_py.archive.rows import Row, day_of, ended_ms, row_of, task_of
 from skuld_py.archive.scratch import scratch_directory
 from skuld_py.cli.main import main
+from skuld_py.embedded import process
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
@@ -423,6 +424,8 @@ def test_scratch_that_a_killed_owner_left_is_swept_and_that_of_a_living_one_is_n
 
     with scratch_directory("skuld-x-") as one, scratch_directory("skuld-x-") as two:
         assert one.is_dir() and two.is_dir() and old.is_dir() and not dead.exists()
+        with process.held(one), process.held(two):
+            """Whoever starts Spark there holds it, too."""
     assert list(tmp_path.iterdir()) == [old]
 
 
