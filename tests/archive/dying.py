@@ -64,7 +64,8 @@ def killed(work: Callable[[Path], None], root: Path, step: int) -> bool:
 
 
 def _dying(work: Callable[[Path], None], root: Path, step: int) -> None:
-    manifest.SNAPSHOT_EVERY = delta_log.SNAPSHOT_EVERY = SNAPSHOT_EVERY
+    for module in (manifest, delta_log):
+        setattr(module, "SNAPSHOT_EVERY", SNAPSHOT_EVERY)
     left = iter(range(step))
 
     def on_event(root: str, event: str, arguments: tuple[object, ...]) -> None:

@@ -47,8 +47,7 @@ class Steward(Duty):
 
     def __init__(self, operations: Operations, timekeeper: Timekeeper, exchanges: Exchanges,
                  moves: Moves) -> None:
-        self._view = operations.view
-        self._outbox = operations.outbox
+        self._view, self._outbox = operations.view, operations.outbox
         self._timekeeper = timekeeper
         self._exchanges, self._moves, moves.suspects = exchanges, moves, self.suspects
         self.slices = Slices(operations, exchanges)
