@@ -64,8 +64,7 @@ def killed(work: Callable[[Path], None], root: Path, step: int) -> bool:
 
 
 def _dying(work: Callable[[Path], None], root: Path, step: int) -> None:
-    for module in (manifest, delta_log):
-        setattr(module, "SNAPSHOT_EVERY", SNAPSHOT_EVERY)
+    manifest.SNAPSHOT_EVERY = delta_log.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     left = iter(range(step))
 
     def on_event(root: str, event: str, arguments: tuple[object, ...]) -> None:
