@@ -15,7 +15,7 @@ from archive.test_layout import TASKS, blob, ids_of, kept, rows_of
 from skuld_py.archive import delta_log, manifest
 from skuld_py.archive.arrow_files import SCHEMA
 from skuld_py.archive.arrow_site import Site
-from skuld_py.archive.delta_log import DIRECTORY
+from skuld_py.archive.delta_log import DIRECTORY, DeltaLog
 from skuld_py.archive.manifest import Manifest
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
@@ -97,7 +97,14 @@ def test_compaction_only_moves_rows_and_a_change_of_a_task_does_more(tmp_path: P
     assert moved and not any(moved)
 
 
-def test_a_table_begins_in_an_archive_that_has_a_past(tmp_path: Path) -> None:
+def test_a_table_begins_in_an_archive_that_has_a_past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first checkpoint is there before the first version that builds on it."""
+    put_version = DeltaLog._put
+
+    def watched(log: DeltaLog, number: int, archive: str) -> None:
+        assert (tmp_path / DIRECTORY / "_last_checkpoint").exists()
+        put_version(log, number, archive)
+    monkeypatch.setattr(DeltaLog, "_put", watched)
     with Site.held(tmp_path) as site:
         site.store.begin()
         put(site, 0, 15)
