@@ -57,7 +57,8 @@ DELTA = ("import deltalake, sys; table = deltalake.DeltaTable(sys.argv[1]);"
          " print(table.to_pyarrow_dataset().count_rows())")
 READERS = {"duckdb": DUCKDB, "pandas": PANDAS, "pyspark": SPARK, "deltalake": DELTA}
 PACKAGES = ("duckdb >=1.4, <3", "pandas >=2.2, <4", "deltalake >=1, <2", "pyarrow >=18, <27")
-KILLED_WITHIN_S = 20.0
+KILLED_WITHIN_S = 2.0, 60.0
+"""Of nearly no tasks, and of ten million."""
 
 
 def table_of(first_ms: int, step_ms: float, count: int, batch: str, seed: int) -> pa.Table:
@@ -127,11 +128,11 @@ def readers_of(place: Path | None) -> dict[str, str]:
 
 def kill_compactions(root: Path, tasks: int, times: int) -> None:
     """Kill it, and count."""
-    chance = random.Random(5)
+    chance, (least_s, most_s) = random.Random(5), KILLED_WITHIN_S
     for _ in range(times):
         with subprocess.Popen([sys.executable, "-m", "skuld_py", "archive", "compact", str(root), "--grace", "0s"],
                               stdout=subprocess.DEVNULL) as running:
-            wait_s = chance.random() * KILLED_WITHIN_S
+            wait_s = chance.random() * (least_s + most_s * tasks / 10_000_000)
             try:
                 running.wait(wait_s)
             except subprocess.TimeoutExpired:
