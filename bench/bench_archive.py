@@ -39,7 +39,7 @@ class Drain:
 
     def __init__(self, addresses: list[str], root: Path, *options: str) -> None:
         self.memory_mb, self.batches, self._before = 0.0, list[tuple[float, int]](), 0
-        self.last: dict[str, Any] = {}
+        self.done: dict[str, Any] = {}
         command = [sys.executable, "-m", "skuld_py", "archive", str(root), "--json", *options, "--nodes"]
         self.process = subprocess.Popen([*command, ",".join(addresses)], stdout=subprocess.PIPE, text=True)
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._listen, self._weigh)]
@@ -49,11 +49,12 @@ class Drain:
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.last = json.loads(line)
-            if self.last["event"] == "batch":
-                self.batches.append((time.monotonic(), self._before + self.last["deleted"]))
-            elif self.last["event"] == "done":
-                self._before += self.last["deleted"]
+            said = json.loads(line)
+            if said["event"] == "batch":
+                self.batches.append((time.monotonic(), self._before + said["deleted"]))
+            elif said["event"] == "done":
+                self.done = said
+                self._before += said["deleted"]
 
     def _weigh(self) -> None:
         known = psutil.Process(self.process.pid)
@@ -115,7 +116,7 @@ def show(alone: float, drained: Drain, code: int, left: int, beside: float, both
         table.add_row(what, f"{rate:,.0f}", f"{rate / alone:.2f}")
     console = Console()
     console.print(table)
-    last = drained.last
+    last = drained.done
     console.print(f"drained {last['deleted']:,} tasks in {last['batches']} batches, {left:,} left, exit code"
                   f" {code}; the archiver had {drained.memory_mb:.0f} MB at most; load"
                   f" {' '.join(f'{load:.1f}' for load in os.getloadavg())}")

@@ -2,22 +2,27 @@
 
 Rows of ``--tasks`` tasks in ``--batches`` batches over ``--days`` days are made as columns and put as an archiver
 puts them, a file and a change of the manifest each. Then ``skuld history`` looks for an id and counts a day, by
-itself and cold; DuckDB, pandas and Spark, where they are installed, count the files that ``skuld history files``
-prints; and all again when ``skuld archive compact`` has run. The machine's load stands beside the figures.
+itself and cold; others count the files that ``skuld history files`` prints, and the Delta table; and all again
+when ``skuld archive compact`` has run. The machine's load stands beside the figures.
 
-    scripts/bench layout [--tasks N] [--batches N] [--days N]
+With ``--readers`` DuckDB, pandas and deltalake are installed for the time being, in an environment of their own;
+else those of them read that are there. With ``--kills`` compaction is killed as many times before it may come to
+its end, at moments that are drawn, and all must be counted right each time.
+
+    scripts/bench layout [--tasks N] [--batches N] [--days N] [--readers] [--kills N]
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
-from importlib.util import find_spec
 from pathlib import Path
 
 import attrs
@@ -29,6 +34,7 @@ from rich.table import Table
 from skuld_py.archive.arrow_files import SCHEMA, written
 from skuld_py.archive.arrow_site import Site, now_ms
 from skuld_py.archive.drafts import FILES
+from skuld_py.archive.live import live
 from skuld_py.archive.manifest import Change
 from skuld_py.archive.rows import DAY_MS, SCHEMA_VERSION, day_of
 from skuld_py.model.ids import to_texts
@@ -44,9 +50,15 @@ import sys
 from pyspark.sql import SparkSession
 session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False).getOrCreate()
 session.sparkContext.setLogLevel("ERROR")
+session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", 16)
 print(session.read.parquet(*sys.stdin.read().split()).count())
 """
-READERS = {"duckdb": DUCKDB, "pandas": PANDAS, "pyspark": SPARK}
+DELTA = ("import deltalake, sys; table = deltalake.DeltaTable(sys.argv[1]);"
+         " print(table.to_pyarrow_dataset().count_rows())")
+READERS = {"duckdb": DUCKDB, "pandas": PANDAS, "pyspark": SPARK, "deltalake": DELTA}
+PACKAGES = ("duckdb >=1.4, <3", "pandas >=2.2, <4", "deltalake >=1, <2", "pyarrow >=18, <27")
+KILLED_WITHIN_S = 2.0, 60.0
+"""Of nearly no tasks, and of ten million."""
 
 
 def table_of(first_ms: int, step_ms: float, count: int, batch: str, seed: int) -> pa.Table:
@@ -94,16 +106,45 @@ class Answer:
     line: str
 
 
-def asked(*words: str, given: str | None = None) -> Answer:
+def asked(*words: str, given: str | None = None, python: str = sys.executable) -> Answer:
     """Run a program of Python."""
     began_s, before = time.perf_counter(), os.times()
-    told = subprocess.run([sys.executable, *words], input=given, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run([python, *words], input=given, capture_output=True, text=True, check=True).stdout
     after = os.times()
     cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
     return Answer(time.perf_counter() - began_s, cpu_s, (told.splitlines() or [""])[-1])
 
 
-def measure(root: Path, task_id: str, day: datetime, tasks: int, table: Table, when: str) -> bool:
+def readers_of(place: Path | None) -> dict[str, str]:
+    """The Python that has each reader; those that this one has not are installed at a place, if there is one."""
+    others = [sys.executable]
+    if place is not None:
+        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+        others.append(str(place / "bin" / "python"))
+        subprocess.run([others[-1], "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+    return {name: python for python in others for name in READERS
+            if not subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False).returncode}
+
+
+def kill_compactions(root: Path, tasks: int, times: int) -> None:
+    """Kill it, and count."""
+    chance, (least_s, most_s) = random.Random(5), KILLED_WITHIN_S
+    for _ in range(times):
+        with subprocess.Popen([sys.executable, "-m", "skuld_py", "archive", "compact", str(root), "--grace", "0s"],
+                              stdout=subprocess.DEVNULL) as running:
+            wait_s = chance.random() * (least_s + most_s * tasks / 10_000_000)
+            try:
+                running.wait(wait_s)
+            except subprocess.TimeoutExpired:
+                running.send_signal(signal.SIGKILL)
+        found = asked("-m", "skuld_py", "history", str(root), "--count").line
+        left = len(live(root).files)
+        print(f"compaction killed after {wait_s:.1f} s: {found} tasks in {left} files", file=sys.stderr)
+        assert found == str(tasks) and all(path.exists() for path in live(root).paths)
+
+
+def measure(root: Path, task_id: str, day: datetime, tasks: int, table: Table, when: str,
+            readers: dict[str, str]) -> bool:
     """A line for each question; whether all were answered rightly and in time."""
     def add(what: str, answer: Answer, is_right: bool, most_s: float | None = None) -> bool:
         is_soon = most_s is None or answer.took_s <= most_s
@@ -123,10 +164,9 @@ def measure(root: Path, task_id: str, day: datetime, tasks: int, table: Table, w
     paths = subprocess.run([sys.executable, *history, "files", str(root)], capture_output=True, text=True,
                            check=True).stdout
     good.append(add(f"history files ({len(paths.splitlines())})", answer, bool(paths)))
-    for name, program in READERS.items():
-        if find_spec(name) is not None:
-            answer = asked("-c", program, given=paths)
-            good.append(add(f"{name} counts the files", answer, answer.line == str(tasks)))
+    for name, python in readers.items():
+        answer = asked("-c", READERS[name], str(root), given=paths, python=python)
+        good.append(add(f"{name} counts", answer, answer.line == str(tasks)))
     return all(good)
 
 
@@ -135,6 +175,8 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=10_000_000)
     parser.add_argument("--batches", type=int, default=10_000)
     parser.add_argument("--days", type=int, default=7)
+    parser.add_argument("--readers", action="store_true", help="install those that are not there")
+    parser.add_argument("--kills", type=int, default=0)
     options = parser.parse_args()
     tasks = options.tasks // options.batches * options.batches
     first = datetime(2026, 11, 1, tzinfo=UTC)
@@ -142,18 +184,21 @@ def main() -> None:
     os.fsync = lambda fd: None  # it is reading that is measured, and ten thousand batches are many
     with tempfile.TemporaryDirectory(prefix="skuld-layout-") as scratch:
         root = Path(scratch) / "archive"
-        with Site.held(root) as site:
+        readers = readers_of(Path(scratch) / "readers" if options.readers else None)
+        with Site.held(root, begins_delta=True) as site:
             began_s = time.perf_counter()
             chosen = fill(site, tasks, options.batches, options.days, round(first.timestamp() * 1000))
+            site.delta.follow()
             print(f"{tasks:,} tasks in {options.batches:,} batches, put in {time.perf_counter() - began_s:.0f} s",
                   file=sys.stderr)
         day = first + timedelta(days=options.days // 2)
-        good = measure(root, chosen, day, tasks, table, "before compaction")
+        good = measure(root, chosen, day, tasks, table, "before compaction", readers)
         Console().print(table)
+        kill_compactions(root, tasks, options.kills)
         answer = asked("-m", "skuld_py", "archive", "compact", str(root), "--grace", "0s")
         table.add_row("", answer.line, f"{answer.took_s:.0f} s", f"{answer.cpu_s:.0f} s", "", "",
                       f"{os.getloadavg()[0]:.1f}")
-        good = measure(root, chosen, day, tasks, table, "after compaction") and good
+        good = measure(root, chosen, day, tasks, table, "after compaction", readers) and good
     Console().print(table)
     sys.exit(not good)
 

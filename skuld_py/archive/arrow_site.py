@@ -14,9 +14,10 @@ import attrs
 
 from skuld_py.archive.arrow_store import TRIES, ArrowStore
 from skuld_py.archive.compaction import GRACE_MS, Compacted, Compaction
+from skuld_py.archive.delta_log import DeltaLog
 from skuld_py.archive.drafts import Drafts, sweep, unwritable
 from skuld_py.archive.manifest import Change, Manifest
-from skuld_py.archive.rows import batch_name
+from skuld_py.archive.rows import BatchNames
 from skuld_py.errors import Refused
 
 
@@ -28,18 +29,24 @@ class Site:
     drafts: Drafts
     manifest: Manifest
     store: ArrowStore
+    delta: DeltaLog
 
     @classmethod
     @contextmanager
-    def held(cls, root: Path) -> Iterator[Site]:
-        """For as long as the block lasts. ``Refused`` when nothing can be written there."""
-        drafts, manifest = Drafts(root, secrets.token_hex(8)), Manifest(root)
+    def held(cls, root: Path, *, begins_delta: bool = False) -> Iterator[Site]:
+        """For as long as the block lasts; with ``begins_delta`` it is a Delta table from now on. ``Refused`` when
+        nothing can be written there."""
+        drafts = Drafts(root, secrets.token_hex(8))
+        manifest = Manifest(root, drafts.own)
         with drafts.held():
             try:
                 sweep(root, manifest.refresh)
+                delta = DeltaLog(root, Manifest(root), drafts.own)
+                if begins_delta:
+                    delta.begin()
             except OSError as error:
                 raise unwritable(root, error) from error
-            yield cls(root, drafts, manifest, ArrowStore(root, drafts, manifest, now_ms))
+            yield cls(root, drafts, manifest, ArrowStore(root, drafts, manifest, now_ms, delta.follow), delta)
 
     @property
     def archive(self) -> str:
@@ -58,7 +65,7 @@ class Site:
                 ) -> Compacted:
         """See ``Compaction.run``."""
         made = Compaction(self.root, self.drafts, self.manifest, now_ms,
-                          lambda: batch_name(now_ms(), secrets.randbits(32)))
+                          BatchNames(now_ms, secrets.randbits(32)), self.delta.follow)
         return made.run(least=least, grace_ms=grace_ms, keep_days=keep_days, takes_over=takes_over,
                         on_group=on_group)
 

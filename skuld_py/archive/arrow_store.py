@@ -54,10 +54,12 @@ class _Drafted:
 
 
 class ArrowStore:
-    """Where rows of an archiver go."""
+    """Where rows of an archiver go. ``tell``: what goes by the manifest catches up with it."""
 
-    def __init__(self, root: Path, drafts: Drafts, manifest: Manifest, now_ms: Callable[[], int]) -> None:
+    def __init__(self, root: Path, drafts: Drafts, manifest: Manifest, now_ms: Callable[[], int],
+                 tell: Callable[[], None] = lambda: None) -> None:
         self._root = root
+        self._tell = tell
         self._drafts = drafts
         self._manifest = manifest
         self._now_ms = now_ms
@@ -84,6 +86,7 @@ class ArrowStore:
         """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there."""
         with _refusing(f"batch {batch}"):
             self._write(batch, rows)
+            self._tell()
 
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""
@@ -99,7 +102,8 @@ class ArrowStore:
             while self._closing:
                 self._look()
                 if self._put(_Drafted()):
-                    return
+                    break
+            self._tell()
 
     def _write(self, batch: str, rows: Sequence[Row]) -> None:
         drafted, had = _Drafted(), -1

@@ -71,15 +71,17 @@ class _Source:
 
 
 class Compaction:
-    """Compacts what lies below a root. ``name``: gives names that no other file has."""
+    """Compacts what lies below a root. ``name``: gives names that no other file has; ``tell``: what goes by the
+    manifest catches up with it, before files go that it knows."""
 
     def __init__(self, root: Path, drafts: Drafts, manifest: Manifest, now_ms: Callable[[], int],
-                 name: Callable[[], str]) -> None:
+                 name: Callable[[], str], tell: Callable[[], None] = lambda: None) -> None:
         self._root = root
         self._drafts = drafts
         self._manifest = manifest
         self._now_ms = now_ms
         self._name = name
+        self._tell = tell
         self.done = Compacted()
 
     def run(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
@@ -100,6 +102,7 @@ class Compaction:
                 if len(worth) >= least:
                     on_group(day, queue)
                     self._merge([_source(self._root, file) for file in worth], queue)
+            self._tell()
             self._unlink(grace_ms)
         except FAILURES as error:
             raise Refused("not_written", f"root: could not be compacted: {said(error)}; nothing is lost") from None

@@ -23,8 +23,9 @@ from skuld_py.embedded import process
 from skuld_py.errors import Refused
 from skuld_py.output.store import sync
 
-DIRECTORY, NOTE = "_writing", "moving.json"
+DIRECTORY, NOTE, LOCK = "_writing", "moving.json", "lock"
 FILES = "files"
+HOLDS = 5
 
 
 class Drafts:
@@ -32,35 +33,46 @@ class Drafts:
 
     def __init__(self, root: Path, writer: str) -> None:
         self._root = root
-        self._own = root / DIRECTORY / writer
+        self.own = root / DIRECTORY / writer
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the directory, so that others see that this writer lives."""
         with ExitStack() as stack:
-            try:
-                _make(self._own)
-                stack.enter_context(process.held(self._own))
-            except OSError as error:
-                raise unwritable(self._root, error) from error
+            self._hold(stack)
             try:
                 yield
             finally:
-                if not (self._own / NOTE).exists():  # else the next one looks into what moved
-                    shutil.rmtree(self._own, ignore_errors=True)
+                if not (self.own / NOTE).exists():  # else the next one looks into what moved
+                    shutil.rmtree(self.own, ignore_errors=True)
+
+    def _hold(self, stack: ExitStack) -> None:
+        """Whoever sweeps may come between the making of the directory and its lock, and take it away."""
+        for left in reversed(range(HOLDS)):
+            with ExitStack() as attempt:
+                try:
+                    _make(self.own)
+                    attempt.enter_context(process.held(self.own))
+                    os.stat(self.own / LOCK)
+                except (OSError, Refused) as error:
+                    if left and isinstance(error, FileNotFoundError | Refused):
+                        continue
+                    raise unwritable(self._root, error) if isinstance(error, OSError) else error from error
+                stack.push(attempt.pop_all())
+                return
 
     def path(self, name: str) -> Path:
         """Where to write a draft."""
-        return self._own / f"{name}.draft"
+        return self.own / f"{name}.draft"
 
     def move(self, drafts: Mapping[Path, str]) -> None:
         """Make drafts durable and bring them to their places, paths below the root, durably."""
         for draft in drafts:
             sync(draft)
-        note = self._own / NOTE
+        note = self.own / NOTE
         note.write_text(json.dumps([*drafts.values()]))
         sync(note)
-        sync(self._own)
+        sync(self.own)
         for draft, path in drafts.items():
             place = self._root / path
             _make(place.parent)
@@ -70,12 +82,12 @@ class Drafts:
 
     def forget(self) -> None:
         """The manifest names them now."""
-        (self._own / NOTE).unlink(missing_ok=True)
+        (self.own / NOTE).unlink(missing_ok=True)
 
     def drop(self, state: State) -> None:
         """Take away drafts, and what moved and is not named: the change that was to name it did not come about."""
-        _take_back(self._root, self._own, state)
-        for draft in self._own.glob("*.draft"):
+        _take_back(self._root, self.own, state)
+        for draft in self.own.glob("*.draft"):
             draft.unlink()
 
 
@@ -84,6 +96,10 @@ def sweep(root: Path, state: Callable[[], State]) -> None:
     if not (root / DIRECTORY).is_dir():
         return
     for left in sorted((root / DIRECTORY).iterdir()):
+        if not (left / LOCK).exists():  # of one that began just now, or died then
+            with suppress(OSError):
+                left.rmdir()
+            continue
         with suppress(Refused, PermissionError), process.held(left):
             _take_back(root, left, state())
             shutil.rmtree(left, ignore_errors=True)

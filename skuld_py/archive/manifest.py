@@ -109,15 +109,17 @@ class State:
 
 
 class Manifest:
-    """The manifest below a root, as last read. ``state`` is empty where there is none."""
+    """The manifest below a root, as last read. ``state`` is empty where there is none. ``drafts``: where changes
+    are written before they are put, on the same disk; a writer's own directory, which is swept when it dies."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, drafts: Path | None = None) -> None:
         self._directory = root / DIRECTORY
+        self._drafts = drafts or self._directory
         self.state = State()
 
     def exists(self) -> bool:
         """Whether there is one."""
-        return self._directory.is_dir() and bool(any(self._numbers()))
+        return self._directory.is_dir() and bool(any(self.numbers()))
 
     def refresh(self) -> State:
         """Read what is new. ``Refused`` when a file of it is damaged, or of a later release."""
@@ -143,7 +145,7 @@ class Manifest:
         if not self._create(self._change(number), {"format": FORMAT, "version": number, "archive": archive,
                                                    **attrs.asdict(change)}):
             return False
-        changes, snapshots = self._numbers()
+        changes, snapshots = self.numbers()
         if max(snapshots, default=0) >= number or number not in changes:
             self._change(number).unlink(missing_ok=True)
             self.state = State()
@@ -154,7 +156,16 @@ class Manifest:
             self._shorten(snapshots, changes)
         return True
 
-    def _numbers(self) -> tuple[set[int], set[int]]:
+    def change(self, number: int) -> Change:
+        """One that is still there, by its number."""
+        return _change_of(*_parsed(self._change(number)))
+
+    def snapshot(self, number: int) -> State:
+        """The same."""
+        return _state_of(*_parsed(self._snapshot(number)))
+
+    def numbers(self) -> tuple[set[int], set[int]]:
+        """Of the changes and of the snapshots that are there."""
         changes, snapshots = set(), set()
         for name in os.listdir(self._directory):
             if found := _CHANGE.fullmatch(name):
@@ -172,7 +183,7 @@ class Manifest:
     def _read(self) -> State:
         if not self._directory.is_dir():
             return self.state
-        changes, snapshots = self._numbers()
+        changes, snapshots = self.numbers()
         newest, state = max(snapshots, default=0), self.state
         if newest > state.version and state.version + 1 not in changes:
             state = State()
@@ -198,7 +209,7 @@ class Manifest:
         return True
 
     def _written(self, path: Path, document: Mapping[str, Any]) -> Path:
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        draft = self._drafts / f".{path.name}.{secrets.token_hex(4)}"
         with draft.open("w") as stream:
             json.dump(document, stream)
             stream.flush()

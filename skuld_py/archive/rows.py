@@ -270,6 +270,21 @@ def batch_name(now_ms: int, nonce: int) -> str:
     return f"{moment}.{now_ms % 1000:03d}Z-{nonce:08x}"
 
 
+class BatchNames:
+    """Names for what one process writes: each sorts behind the one before, and so is another, whatever the clock
+    does. A name that came again would replace a file that is live."""
+
+    def __init__(self, now_ms: Callable[[], int], nonce: int) -> None:
+        self._now_ms = now_ms
+        self._nonce = nonce
+        self._last_ms = 0
+
+    def __call__(self) -> str:
+        """The next."""
+        self._last_ms = max(self._last_ms + 1, self._now_ms())
+        return batch_name(self._last_ms, self._nonce)
+
+
 def _claim_row(claim: ClaimView) -> Row:
     return (claim.token, claim.holder, claim.start_ms, claim.end_ms, claim.is_released, claim.outcome,
             claim.until_ms, claim.error)

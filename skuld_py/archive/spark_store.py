@@ -33,6 +33,8 @@ CONF = {
     # A queue may be called 007: directories' names are texts.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Of ten thousand files that are named, Spark looks for each in a task of its own unless it is told not to.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
 }
 SHORT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """A JVM that lives for one question never earns back what its optimising compiler costs."""

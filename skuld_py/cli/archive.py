@@ -7,8 +7,8 @@ Where nothing is to be written, no Spark is started.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,8 @@ from skuld_py.cli.verbed import Verbed
 from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from skuld_py.archive.archiver import Archiver, Report
     from skuld_py.archive.arrow_site import Site
 
@@ -40,13 +42,16 @@ LEFT = 1
 @keep_option
 @click.option("--replace", "replaces", is_flag=True, show_default=False,
               help="From now on this is the cluster's archive, instead of the one that was.")
+@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet",
+              help="With delta the directory is a Delta table, too, from now on.")
 @master_options(MASTER)
 @nodes_option
 @timeout_option("30s")
 @json_option
 @click.pass_context
 def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, keep_days: int | None,
-            replaces: bool, conf: dict[str, str], nodes: str, timeout_s: float, as_json: bool) -> None:
+            replaces: bool, form: str, conf: dict[str, str], nodes: str, timeout_s: float,
+            as_json: bool) -> None:
     """Write tasks that ended longer ago than the nodes' --retention to Parquet files below ROOT, with claims, logs
     and results, and then have them deleted. Nothing is deleted that is not written.
 
@@ -64,6 +69,7 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     Examples:
       skuld archive /srv/skuld-archive
       skuld archive /srv/skuld-archive --every 1h
+      skuld archive /srv/skuld-archive --format delta
       skuld archive s3a://bucket/skuld --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2 --wait 5m
     """
     from skuld_py.archive.places import place_of
@@ -73,11 +79,12 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     place = place_of(root)
     said: list[bool] = []
     with until_stopped(), ExitStack() as stack:
-        site = _site(stack, place, keep_days)
+        site = _site(stack, place, keep_days, form == "delta")
         with connected(nodes, timeout_s) as client:
             client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
-        archiver = _archiver(stack, nodes, timeout_s, place, site, conf, as_json)
-        said.append(_run(archiver, wait_s, every_s, as_json, partial(_tidy, site, keep_days, as_json)))
+        progress = _Progress(as_json)
+        archiver = _archiver(stack, nodes, timeout_s, place, site, conf, progress)
+        said.append(_run(archiver, progress, wait_s, every_s, as_json, partial(_tidy, site, keep_days, as_json)))
     if not said and every_s is None:
         click.echo("interrupted; what is not deleted is offered again", err=True)
         ctx.exit(INTERRUPTED)
@@ -85,16 +92,17 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         ctx.exit(LEFT)
 
 
-def _site(stack: ExitStack, place: Any, keep_days: int | None) -> Site | None:
+def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: bool) -> Site | None:
     """Where this process writes; None where Spark does."""
     from skuld_py.extras import require
 
     if _is_written_here(place):
         from skuld_py.archive.arrow_site import Site
 
-        return stack.enter_context(Site.held(place.root))
-    if keep_days is not None:
-        raise click.UsageError("--keep needs a directory of this machine, and pyarrow (skuld-py[datasource]).")
+        return stack.enter_context(Site.held(place.root, begins_delta=begins_delta))
+    if keep_days is not None or begins_delta:
+        option = "--keep" if keep_days is not None else "--format delta"
+        raise click.UsageError(f"{option} needs a directory of this machine, and pyarrow (skuld-py[datasource]).")
     require("spark", who="skuld archive")
     stack.enter_context(place.held())
     return None
@@ -112,9 +120,9 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
 
 
 def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: Site | None, conf: dict[str, str],
-              as_json: bool) -> Archiver:
+              progress: _Progress) -> Archiver:
     from skuld_py.archive.archiver import Archiver
-    from skuld_py.archive.rows import Rows, batch_name
+    from skuld_py.archive.rows import BatchNames, Rows
     from skuld_py.archive.source import one_beside, source_of
     from skuld_py.cli.options import addresses_of
     from skuld_py.cli.showing import now_ms
@@ -123,9 +131,8 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
         partitions, cluster = len(client.status().partitions), client.greeting().cluster
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
     sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster, now_ms)
-    nonce = secrets.randbits(32)
-    return Archiver(source, sink, partitions, name_batch=lambda: batch_name(now_ms(), nonce), clock=monotonic,
-                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=_Progress(as_json))
+    return Archiver(source, sink, partitions, name_batch=BatchNames(now_ms, secrets.randbits(32)), clock=monotonic,
+                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress)
 
 
 def _is_written_here(place: Any) -> bool:
@@ -149,25 +156,52 @@ archive.add_command(compact)
 
 
 class _Progress:
-    """Says after each batch how far it is, how fast it went since the last, and what is still there."""
+    """Says after each batch how far it is, how fast it went since the last, and what is still there: a line, or on
+    a terminal a bar, of which nothing is left when the run is over."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
         self._last = monotonic(), 0
+        self._live: Live | None = None
 
     def __call__(self, report: Report) -> None:
-        from skuld_py.cli.showing import print_event
+        from skuld_py.cli.showing import console, print_event
 
         at_s, deleted = self._last
         self._last = monotonic(), report.deleted
-        rate = max(0, report.deleted - deleted) / max(1e-3, self._last[0] - at_s)
+        rate = (report.deleted - deleted) / max(1e-3, self._last[0] - at_s)
         words = (f"{many(report.written, 'row')} written, {many(report.deleted, 'task')} deleted, {rate:,.0f} a"
                  f" second; {report.ended:,} that ended on the nodes")
-        print_event(self._as_json, words, event="batch", rows=report.written, deleted=report.deleted,
-                    batches=report.batches, rate=round(rate), ended=report.ended)
+        if self._as_json or not console().is_terminal:
+            print_event(self._as_json, words, event="batch", rows=report.written, deleted=report.deleted,
+                        batches=report.batches, rate=round(rate), ended=report.ended)
+        else:
+            self._draw(report.deleted / max(1, report.deleted + report.ended), words)
+
+    def _draw(self, share: float, words: str) -> None:
+        from rich.live import Live
+
+        from skuld_py.cli.bars import share_bar
+        from skuld_py.cli.showing import console
+
+        if self._live is None:
+            self._live = Live(console=console(), auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(share_bar(share, words), refresh=True)
+
+    @contextmanager
+    def of_a_run(self) -> Iterator[None]:
+        """For as long as it is under way."""
+        self._last = monotonic(), 0
+        try:
+            yield
+        finally:
+            if self._live is not None:
+                self._live.stop()
+                self._live = None
 
 
-def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool,
+def _run(archiver: Archiver, progress: _Progress, wait_s: float, every_s: float | None, as_json: bool,
          tidy: Callable[[], None]) -> bool:
     """Once, or again and again; then only the first run may fail. Whether all is archived."""
     from skuld_py.cli.showing import print_event
@@ -176,7 +210,8 @@ def _run(archiver: Archiver, wait_s: float, every_s: float | None, as_json: bool
     is_first = True
     while True:
         try:
-            report = archiver.run(wait_s)
+            with progress.of_a_run():
+                report = archiver.run(wait_s)
             _say_report(report, as_json)
             tidy()
         except SkuldError as error:

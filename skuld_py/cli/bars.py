@@ -33,6 +33,16 @@ def short_bar(progress: Progress | None) -> tuple[RenderableType, str]:
     return "", number_said(progress.done) if progress.done is not None else progress.note[:SHORT_CHARS]
 
 
+def share_bar(filled: float, words: str) -> RenderableType:
+    """One bar for a verb that works, of a share between 0 and 1, and what is said beside it."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    made = Table.grid(padding=(0, 2))
+    made.add_row(ProgressBar(total=1.0, completed=filled, width=BAR_CELLS), words)
+    return made
+
+
 def _bar(part: Part, cells: int) -> ProgressBar:
     from rich.progress_bar import ProgressBar
 

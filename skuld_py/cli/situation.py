@@ -166,7 +166,8 @@ def collection_said(collection: Collection) -> str:
         archive = f"; {many(collection.unarchived, 'ended task')} to be archived"
     if collection.unarchived_since_ms:
         archive += f", on offer since {moment(collection.unarchived_since_ms)}"
-    return harmless(f"retention: {many(collection.collected, 'ended task')} deleted{seal}{waits}{archive}")
+    rate = f", {collection.collected_per_s:,} a second" if collection.collected_per_s else ""
+    return harmless(f"retention: {many(collection.collected, 'ended task')} deleted{rate}{seal}{waits}{archive}")
 
 
 def states_shown(depths: tuple[m.CountRow, ...]) -> tuple[str, ...]:

@@ -48,7 +48,8 @@ Pause = Callable[[float], bool]
 @click.option("--once", is_flag=True, show_default=False, help="Look once, for scripts; without rates.")
 @client_options
 def top(every_s: float, once: bool, nodes: str, timeout_s: float, as_json: bool) -> None:
-    """Watch a cluster: what needs attention, queues and their rates, what runs, nodes, and who leads what.
+    """Watch a cluster: what needs attention, what is deleted and archived, queues and their rates, what runs,
+    nodes, and who leads what.
 
     Of claimed tasks up to 20 are named, the oldest of the last hour, as far as a short search finds them. A bar
     shows how far one is, if its log says so. Tasks that run together as one Spark job are one row, if that takes
@@ -205,6 +206,8 @@ def frame(now: Look, before: Look | None, doubt: str, height: int) -> Renderable
     if doubt:
         troubles.insert(0, f"the next look failed, this is the one before: {harmless(doubt)}")
     lines = [Text(f"! {line}", style="yellow") for line in troubles] or [Text("all is well", style="green")]
+    if seen.collection is not None:
+        lines.append(Text(situations.collection_said(seen.collection)))
     room = max(6, height - FIXED_LINES - len(lines))
     works, room = _running_table(now, room)
     nodes, partitions = situations.node_table(seen.described), _partition_table(now, max(2, room // 3))

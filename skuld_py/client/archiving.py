@@ -79,9 +79,7 @@ class Archiving(Setting):
                 if found is not None and found.is_of(wanted):
                     return
                 if found is not None and (is_last or not replaces):
-                    raise Refused("other_archive", f"root: this cluster's ended tasks go to the archive at"
-                                  f" {found.root}, and would be scattered over two; archive to that one, or with"
-                                  " --replace from now on to this one", root=found.root)
+                    raise Refused("other_archive", _other_archive(found, root), root=found.root)
                 yield from self._set(ARCHIVE, ARCHIVE, wanted.encode())
             except Refused as refusal:
                 if refusal.code != "unknown_setting":
@@ -169,6 +167,14 @@ def _archive_of(root: str, archive: str) -> ArchiveRoot:
             raise Refused("bad_root", f"{name}: {str(text)[:40]!r} is no text of {least} to {ROOT_CHARACTERS_MAX}"
                           " characters")
     return ArchiveRoot(root, archive)
+
+
+def _other_archive(found: ArchiveRoot, root: str) -> str:
+    if found.root == root:
+        return (f"root: {root} has another archive than this cluster's; if its disk is not mounted, mount it, or"
+                " with --replace begin this one")
+    return (f"root: this cluster's ended tasks go to the archive at {found.root}, and would be scattered over two;"
+            " archive to that one, or with --replace from now on to this one")
 
 
 def _root_of(value: bytes | None) -> ArchiveRoot | None:

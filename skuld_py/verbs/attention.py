@@ -51,13 +51,15 @@ class Facts:
 class Collection:
     """What was deleted as ended long ago: how many tasks, by all nodes; up to which age of ids the partition
     furthest behind is sealed, 0 if none is; and the nodes that collection waits for. ``unarchived``,
-    ``unarchived_since_ms``: how many wait for an archive, and since when those on offer could have gone."""
+    ``unarchived_since_ms``: how many wait for an archive, and since when those on offer could have gone.
+    ``collected_per_s``: how many went in a second lately."""
 
     collected: int
     sealed_ms: int
     awaited: tuple[str, ...]
     unarchived: int = 0
     unarchived_since_ms: int = 0
+    collected_per_s: int = 0
 
 
 def collection_of(described: m.Described) -> Collection | None:
@@ -69,7 +71,7 @@ def collection_of(described: m.Described) -> Collection | None:
     awaited = sorted({name for row in rows for name in row.awaited})
     since_ms = min((row.unarchived_since_ms for row in rows if row.unarchived_since_ms), default=0)
     return Collection(sum(row.collected for row in rows), sealed_ms, tuple(awaited),
-                      sum(row.unarchived for row in rows), since_ms)
+                      sum(row.unarchived for row in rows), since_ms, sum(row.collected_per_s for row in rows))
 
 
 def concerns(facts: Facts) -> list[Concern]:

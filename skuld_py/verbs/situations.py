@@ -61,6 +61,7 @@ class CollectionStatus(TypedDict):
     awaited: list[str]
     unarchived: int
     unarchived_since_ms: int
+    collected_per_s: int
 
 
 class ConcernDocument(TypedDict):

@@ -29,6 +29,7 @@ from skuld_py.archive.manifest import Change, File, Manifest
 from skuld_py.archive.rows import Row, day_of, ended_ms, row_of, task_of
 from skuld_py.archive.scratch import scratch_directory
 from skuld_py.cli.main import main
+from skuld_py.embedded import process
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
@@ -393,6 +394,9 @@ def test_a_second_root_is_refused_with_the_remedy() -> None:
             client.enter_archive("/srv/b", "other")
         assert refusal.value.code == "other_archive"
 
+        with pytest.raises(Refused, match=r"/srv/a has another archive .* not mounted, mount it"):
+            client.enter_archive("/srv/a", "other")
+
         client.enter_archive("/srv/b", "other", replaces=True)
 
         assert client.archive_root() == "/srv/b"
@@ -420,6 +424,8 @@ def test_scratch_that_a_killed_owner_left_is_swept_and_that_of_a_living_one_is_n
 
     with scratch_directory("skuld-x-") as one, scratch_directory("skuld-x-") as two:
         assert one.is_dir() and two.is_dir() and old.is_dir() and not dead.exists()
+        with process.held(one), process.held(two):
+            """Whoever starts Spark there holds it, too."""
     assert list(tmp_path.iterdir()) == [old]
 
 

@@ -14,6 +14,7 @@ from archive.ended import DAY_MS, NAMES, NOON_MS, plain, tasks
 from skuld_py.archive.rows import (
     COLUMNS,
     SCHEMA_VERSION,
+    BatchNames,
     attempts_of,
     batch_name,
     day_of,
@@ -141,6 +142,14 @@ def test_names_of_batches_sort_by_time() -> None:
     assert names == sorted(names) and len(set(names)) == len(names)
     assert batch_name(NOON_MS, 1) != batch_name(NOON_MS, 2)
     assert set("".join(names)) <= set("0123456789abcdefTZ.-")
+
+
+def test_names_of_one_process_rise_though_its_clock_stands_still_or_goes_back() -> None:
+    clock = iter((NOON_MS, NOON_MS, NOON_MS - 3_600_000, NOON_MS + 1, NOON_MS + DAY_MS, NOON_MS))
+    names = BatchNames(lambda: next(clock), 7)
+    found = [names() for _ in range(6)]
+
+    assert found == sorted(set(found)) and found[0] == batch_name(NOON_MS, 7)
 
 
 # -- of records ---------------------------------------------------------------------------------------------------

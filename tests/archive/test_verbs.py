@@ -7,11 +7,13 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from archive.world import PARTITIONS, World, world
 from skuld_py.cli.main import main
@@ -69,6 +71,20 @@ def test_and_in_json(over: World, tmp_path: Path) -> None:
     assert [each["event"] for each in said] == ["batch", "batch", "done"]
     assert said[-1] == {"event": "done", "rows": 4, "deleted": 4, "batches": 2,
                         "waiting": [{"partition": 2, "for": ["h:2"]}], "refused": []}
+
+
+def test_on_a_terminal_a_bar_shows_how_much_is_left(over: World, tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = StringIO()
+    monkeypatch.setattr("skuld_py.cli.showing.console",
+                        lambda: Console(file=screen, force_terminal=True, width=150, color_system=None))
+
+    answer = run(tmp_path)
+
+    drawn = screen.getvalue()
+    assert "━" in drawn and "3 rows written, 3 tasks deleted" in drawn
+    assert drawn.endswith("\x1b[1A\x1b[2K"), "nothing of it is left"
+    assert answer.stdout.splitlines() == ["archived 4 rows in 2 batches, deleted 4 tasks"]
 
 
 def test_for_whom_it_waits_is_said_and_that_not_all_is_archived(over: World, tmp_path: Path) -> None:

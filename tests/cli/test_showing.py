@@ -162,7 +162,7 @@ def voting(wanted: int, *cohorts: tuple[str, ...]) -> Situation:
                         described=attrs.evolve(seen.described, partitions=rows))
 
 
-NOTHING_WAITS = {"unarchived": 0, "unarchived_since_ms": 0}
+NOTHING_WAITS = {"unarchived": 0, "unarchived_since_ms": 0, "collected_per_s": 0}
 
 
 def collecting(*rows: tuple[Any, ...], down: tuple[str, ...] = ("c:1",)) -> Situation:
@@ -283,7 +283,8 @@ def test_a_status_is_shown_whatever_it_is(seen: Situation, monkeypatch: pytest.M
     ([("a:1", 0, 0, ())], {"collected": 0, "sealed_ms": 0, "awaited": [], **NOTHING_WAITS},
      "retention: 0 ended tasks deleted"),
     ([("a:1", 3, 0, (), 5, 9_000), ("b:1", 0, 0, (), 2, 0)],
-     {"collected": 3, "sealed_ms": 0, "awaited": [], "unarchived": 7, "unarchived_since_ms": 9_000},
+     {"collected": 3, "sealed_ms": 0, "awaited": [], "unarchived": 7, "unarchived_since_ms": 9_000,
+      "collected_per_s": 0},
      "retention: 3 ended tasks deleted; 7 ended tasks to be archived, on offer since"
      f" {showing.moment(9_000)}"),
     ([("a:1", 3, 9_000, ()), ("b:1", 4, 5_000, ("c:1",)), ("c:1", 0, 0, ("a:1", "c:1"))],

@@ -77,6 +77,17 @@ def test_counts_that_fall_are_no_negative_rates() -> None:
     assert (rows[0].enqueued_per_s, rows[0].completed_per_s) == (0, 0)
 
 
+def test_what_is_deleted_in_a_second_is_said() -> None:
+    now = look(12.0)
+    rows = (m.CollectionRow("h:2", 500, 0, (), 1_000, 0, 150), m.CollectionRow("h:3", 5, 0, (), 0, 0, 50))
+    described = attrs.evolve(now.situation.described, collections=rows)
+    now = attrs.evolve(now, situation=attrs.evolve(now.situation, described=described))
+
+    assert rates.document(now, None)["collection"]["collected_per_s"] == 200
+    said = " ".join(drawn(now).split())
+    assert "505 ended tasks deleted, 200 a second; 1000 ended tasks to be archived" in said
+
+
 # -- what runs ---------------------------------------------------------------------------------------
 
 

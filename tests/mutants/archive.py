@@ -6,8 +6,9 @@ from mutants.mutant import Mutant, mutant
 
 NAMED = "test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id"
 OFFERED = "tests/node/test_offering.py::"
-ORDER, DISK, FORM, LAYOUT = (f"tests/archive/test_{name}.py::" for name in (
-    "archiver", "places", "rows", "layout"))
+ORDER, DISK, FORM, LAYOUT, KILLED, DELTA = (f"tests/archive/test_{name}.py::" for name in (
+    "archiver", "places", "rows", "layout", "killed", "delta"))
+ANY_STEP = "test_killed_before_any_step_it_loses_nothing_doubles_nothing_and_leaves_nothing"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-unwritten", "what is offered is confirmed without being written", "Archiver._write",
@@ -112,6 +113,50 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-all-is-well", "nobody is told that nothing is archived", "attention._unarchived",
            "facts.now_ms - UNARCHIVED_MS", "0", "A1",
            "tests/archive/test_layout.py::test_what_waits_too_long_for_an_archive_is_a_concern", seeds=0),
+    mutant("archive-scratch-held-twice", "no verb can start Spark by itself", "scratch_directory",
+           'Path(made) / "spark"\n        given.mkdir()\n', "Path(made)\n", "A1",
+           LAYOUT + "test_scratch_that_a_killed_owner_left_is_swept_and_that_of_a_living_one_is_not", seeds=0),
+    mutant("archive-name-comes-again", "a clock that stands still gives two files one name", "BatchNames.__call__",
+           "max(self._last_ms + 1, self._now_ms())", "self._now_ms()", "D7",
+           FORM + "test_names_of_one_process_rise_though_its_clock_stands_still_or_goes_back", seeds=0),
+    mutant("archive-mount-that-is-gone", "whoever has not mounted an archive is told of two places",
+           "archiving._other_archive", "    if found.root == root:\n", "    if False:\n", "A1",
+           LAYOUT + "test_a_second_root_is_refused_with_the_remedy", seeds=0),
+    mutant("archive-drafts-of-changes-stay", "a change that was not put stays on the disk for ever", "Site.held",
+           "manifest = Manifest(root, drafts.own)", "manifest = Manifest(root)", "D7", KILLED + ANY_STEP, seeds=0),
+    mutant("archive-moves-unnoted-after-all", "who is killed while files move leaves some that nobody knows",
+           "Drafts.move", "        sync(note)\n        sync(self.own)\n",
+           "        note.unlink()\n", "D7", KILLED + ANY_STEP, seeds=0),
+    mutant("archive-swept-of-a-kind", "a directory that was made and not held is left for ever", "drafts.sweep",
+           "                left.rmdir()\n", "                pass\n", "D7", KILLED + ANY_STEP, seeds=0),
+    mutant("compaction-unlinks-first", "files go from the disk that the manifest still names", "Compaction._merge",
+           "        self._drafts.move(moves)\n",
+           "        for each in sources:\n            (self._root / each.path).unlink()\n"
+           "        self._drafts.move(moves)\n", "D7", KILLED + ANY_STEP, seeds=0),
+    mutant("delta-behind", "tasks are deleted that the Delta table has not", "ArrowStore.write",
+           "            self._tell()\n", "", "D7",
+           DELTA + "test_each_batch_is_in_the_table_when_its_write_returns", seeds=0),
+    mutant("delta-keeps-what-went", "the Delta table has compacted tasks twice", "DeltaLog._version",
+           "if path.startswith(f\"{FILES}/\"):", "if False:", "D7",
+           DELTA + "test_compaction_only_moves_rows_and_a_change_of_a_task_does_more", seeds=0),
+    mutant("delta-all-is-news", "compaction says that it changes data", "DeltaLog._version",
+           "file.born == number for", "True for", "D7",
+           DELTA + "test_compaction_only_moves_rows_and_a_change_of_a_task_does_more", seeds=0),
+    mutant("delta-without-a-past", "a Delta table begins without what was archived before", "DeltaLog._follow",
+           "            if number < changes[0]:\n                self._checkpoint(number, state.archive)\n"
+           "        for number in [0",
+           "            pass\n        for number in [0", "D7",
+           DELTA + "test_a_table_begins_in_an_archive_that_has_a_past", seeds=0),
+    mutant("delta-of-two-masters", "an archive goes on over another program's version", "DeltaLog._put",
+           "if _engine_of(path) != _engine(archive):", "if False:", "D7",
+           DELTA + "test_a_version_of_another_program_is_refused_and_its_rows_are_not_confirmed", seeds=0),
+    mutant("archive-rate-of-one", "the rate at which tasks go is that of one node", "attention.collection_of",
+           "sum(row.collected_per_s for row in rows)", "rows[0].collected_per_s", "A1",
+           "tests/cli/test_top.py::test_what_is_deleted_in_a_second_is_said", seeds=0),
+    mutant("archive-rate-for-ever", "a rate is told long after nothing goes any more", "Pace.look",
+           "            self._at_ms, self._before = now_ms, self.count\n",
+           "            self._at_ms = now_ms\n", "A1",
+           "tests/node/test_pace.py::test_a_rate_is_of_the_last_seconds", seeds=0),
     mutant("archive-null-queue", "a queue may be called as Spark calls null", "archive.rows.row_of",
            'check_name("queue", task.queue)', "task.queue", "D7",
            FORM + "test_a_queue_that_a_directory_could_not_be_called_after_is_refused", seeds=0),

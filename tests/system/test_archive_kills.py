@@ -1,5 +1,6 @@
-"""Two archivers on one root are killed wherever they stand: nothing is lost, nothing is there twice, and a run
-that is left alone does the rest."""
+"""Two archivers on one root, whose clocks jump, are killed wherever they stand, and nodes with them: nothing is
+lost, nothing is there twice, and a run that is left alone does the rest. Nor where Spark writes and its JVM dies.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -26,13 +28,20 @@ from system.conftest import SKEW_MS, await_leaders
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 EACH, LOADS, KILLS = 500, 8, 3
 PROGRAM = """
-import sys
+import random, time
+real, chance = time.time, random.Random(11)
+time.time = lambda: real() + chance.choice((-3_600, 0, 0, 86_400))
 from skuld_py.archive import archiver
 archiver.BATCH_TASKS = 500
 from skuld_py.cli.main import main
 main()
 """
-"""Small batches, so that kills fall into many of them."""
+"""Small batches, so that kills fall into many of them; and a clock that somebody sets back and forth."""
+BY_SPARK = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == "pyarrow" else find(name, *more)
+""" + PROGRAM
 
 
 @pytest.fixture
@@ -45,37 +54,67 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
         yield made
 
 
-def started(cluster: LocalCluster, root: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PROGRAM, "archive", str(root), "--json", "--wait", "20s", "--nodes",
+def started(cluster: LocalCluster, root: Path, program: str = PROGRAM) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program, "archive", str(root), "--json", "--wait", "20s", "--nodes",
                ",".join(cluster.addresses)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def ended(client: Client, loads: int) -> set[str]:
+    """Tasks that ended so long ago that they may go; what they hold cannot be packed."""
+    chance = random.Random(3)
+    told = list(itertools.chain.from_iterable(
+        client.enqueue_many("q", [chance.randbytes(100) for _ in range(EACH)]) for _ in range(loads)))
+    while claims := client.claim("q", n=EACH, lease_s=600):
+        client.complete_many(claims, [b"done"] * len(claims))
+    time.sleep(1.5)  # the retention: of none is a page on offer before
+    return {to_text(task_id) for task_id in told}
 
 
 def test_killed_anywhere_it_loses_nothing_and_the_last_run_leaves_nothing(cluster: LocalCluster,
                                                                           tmp_path: Path) -> None:
     root, chance = tmp_path / "archive", random.Random(7)
     with Client(cluster.addresses, timeout_s=30) as client:
-        told = list(itertools.chain.from_iterable(
-            client.enqueue_many("q", [b"x" * 100] * EACH) for _ in range(LOADS)))
-        while claims := client.claim("q", n=EACH, lease_s=600):
-            client.complete_many(claims, [b"done"] * len(claims))
-        time.sleep(1.5)  # the retention: of none is a page on offer before
-        for _ in range(KILLS):
+        told = ended(client, LOADS)
+        for number in range(KILLS):
             with started(cluster, root) as running, started(cluster, root) as beside:
                 for each in (running, beside):
                     assert each.stdout is not None
                     each.stdout.readline()
                     time.sleep(chance.random() * 0.2)
+                    cluster.kill_node(number)
                     each.send_signal(signal.SIGKILL)
-            assert {to_text(task_id) for task_id in told} <= archived(root) | left(client)
+            cluster.start_node(number)
+            await_leaders(client)
+            assert told <= archived(root) | left(client)
 
         with started(cluster, root) as last:
             said: dict[str, Any] = json.loads(last.communicate(timeout=60)[0].splitlines()[-1])
         assert (last.returncode, said["event"], said["waiting"], said["refused"]) == (0, "done", [], [])
         assert client.count() == 0
-    assert archived(root) == {to_text(task_id) for task_id in told}
+    assert archived(root) == told
     assert not list((root / "_writing").iterdir())
     assert {str(path) for path in root.rglob("*.parquet")} == {str(path) for path in live(root).paths}
+
+
+@pytest.mark.spark
+def test_a_jvm_that_is_killed_is_followed_by_another_and_nothing_is_lost(cluster: LocalCluster,
+                                                                       tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    with Client(cluster.addresses, timeout_s=30) as client:
+        told = ended(client, 4)
+        with started(cluster, root, BY_SPARK) as running:
+            assert running.stdout is not None
+            assert json.loads(running.stdout.readline())["event"] == "batch"
+            java, = (child for child in psutil.Process(running.pid).children(recursive=True)
+                     if child.name() == "java")
+            java.kill()
+            said = json.loads(running.stdout.read().splitlines()[-1])
+        assert (running.returncode, said["event"], said["waiting"], said["refused"]) == (0, "done", [], [])
+        assert client.count() == 0
+    found = [task_id for path in root.glob("batch=*/**/*.parquet")
+             for task_id in pq.read_table(path, columns=["id"], partitioning=None).column("id").to_pylist()]
+    assert set(found) == told
 
 
 def archived(root: Path) -> set[str]:

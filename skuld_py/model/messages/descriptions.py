@@ -79,7 +79,8 @@ class CollectionRow:
     has each task once. ``sealed_ms``: the time of ids up to which all these partitions are sealed, but for those
     that never were; 0 if none was. ``awaited``: the nodes without which collection does not go on, the first of
     them. ``unarchived``: tasks that have ended and go once an archive has them, young ones included;
-    ``unarchived_since_ms``: since when those that are on offer could have gone, 0 where none is."""
+    ``unarchived_since_ms``: since when those that are on offer could have gone, 0 where none is.
+    ``collected_per_s``: how many went in a second, over the last few."""
 
     node: str = fields.wide_name()
     collected: int = fields.number()
@@ -87,6 +88,7 @@ class CollectionRow:
     awaited: tuple[str, ...] = fields.names(AWAITED_MAX)
     unarchived: int = fields.number(default=0, since=3)
     unarchived_since_ms: int = fields.moment(default=0, since=3)
+    collected_per_s: int = fields.number(default=0, since=3)
 
 
 @attrs.frozen

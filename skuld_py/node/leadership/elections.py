@@ -47,14 +47,14 @@ class Steward(Duty):
 
     def __init__(self, operations: Operations, timekeeper: Timekeeper, exchanges: Exchanges,
                  moves: Moves) -> None:
-        self._view = operations.view
-        self._outbox = operations.outbox
+        self._view, self._outbox = operations.view, operations.outbox
         self._timekeeper = timekeeper
         self._exchanges, self._moves, moves.suspects = exchanges, moves, self.suspects
         self.slices = Slices(operations, exchanges)
         self.losses, self.audits = Losses(operations, exchanges), Audits(operations, exchanges)
         self.gatherings = Gatherings(operations, exchanges)
-        self.gossiper = Gossiper(operations, moves, self.slices.awaited, self.slices.unarchived_since_ms)
+        self.gossiper = Gossiper(operations, moves, self.slices.awaited, self.slices.unarchived_since_ms,
+                                 self.slices.pace.rate)
         self._heard_ms, self._since_ms = dict[str, int](), dict[str, int]()
         self._round_ms = 0
         """When a part of the slow round is due."""

@@ -35,12 +35,13 @@ class Gossiper(Duty):
     waits."""
 
     def __init__(self, operations: Operations, moves: Moves, awaited: Callable[[int], Sequence[str]],
-                 since_ms: Callable[[int], int]) -> None:
+                 since_ms: Callable[[int], int], per_s: Callable[[], int]) -> None:
         self._view = operations.view
         self._outbox = operations.outbox
         self._moves = moves
         self._awaited = awaited
         self._since_ms = since_ms
+        self._per_s = per_s
         self.along: list[Callable[[int], None]] = []
         """Called before it tells: work that may be done at the same time, so that a node at rest wakes less
         often."""
@@ -224,7 +225,7 @@ class Gossiper(Duty):
         return (*self._collection(), *(row for rows in told for row in rows))
 
     def _collection(self) -> tuple[m.CollectionRow, ...]:
-        return collection(self._view, self._awaited, self._since_ms)
+        return collection(self._view, self._awaited, self._since_ms, self._per_s())
 
     def on_members(self, came: Sequence[str], gone: Sequence[str]) -> None:
         """Forget what peers that went have said; tell all to peers that came."""

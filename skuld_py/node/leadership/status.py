@@ -77,8 +77,8 @@ def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:
     return tuple(told[:most])
 
 
-def collection(view: View, awaited: Callable[[int], Sequence[str]], since_ms: Callable[[int], int]
-               ) -> tuple[m.CollectionRow, ...]:
+def collection(view: View, awaited: Callable[[int], Sequence[str]], since_ms: Callable[[int], int],
+               per_s: int) -> tuple[m.CollectionRow, ...]:
     """A row of what this node collects; none if it keeps everything. It counts led partitions only: all replicas
     delete the same tasks, and would count them again."""
     if not view.retention.keep_ms:
@@ -93,7 +93,8 @@ def collection(view: View, awaited: Callable[[int], Sequence[str]], since_ms: Ca
                          for state in ENDS)
         since = [at_ms for vnode in led if (at_ms := since_ms(vnode.partition))]
     return (m.CollectionRow(view.me.name, sum(watermark.collected for watermark in watermarks),
-                            min(seals, default=0), tuple(names[:AWAITED_MAX]), unarchived, min(since, default=0)),)
+                            min(seals, default=0), tuple(names[:AWAITED_MAX]), unarchived, min(since, default=0),
+                            per_s),)
 
 
 ENDS = (State.COMPLETED, State.CANCELLED, State.DEAD)

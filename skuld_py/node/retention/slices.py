@@ -49,6 +49,7 @@ from skuld_py.model import messages as m
 from skuld_py.node.copies.exchanges import Exchanges
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
+from skuld_py.node.retention.pace import Pace
 from skuld_py.node.retention.replica_side import held_back
 from skuld_py.partition.copies.exchange import Pass
 from skuld_py.partition.copies.garbage import page_of
@@ -178,11 +179,13 @@ class Slices:
         self._collected: dict[int, tuple[int, int]] = {}
         """Of each partition the epoch, and the time up to which all went that could."""
         self._pages = count(1)
+        self.pace = Pace()
 
     def look(self, now_ms: int) -> None:
         """Begin what is due, go on with what is under way, give up what cannot end."""
         if not self._view.retention.keep_ms:
             return
+        self.pace.look(now_ms)
         led = {vnode.partition: vnode for vnode in self._view.led()}
         for partition in [*self._slices]:
             if not self._may_go_on(partition, led.get(partition)):
@@ -421,6 +424,7 @@ class Slices:
             own = answers.get(self._view.me.name)
             kept = len(columns.unpack_u64(own.kept)) if isinstance(own, m.Collected) else 0
             page.count = len(ids.split(page.ids)) - kept
+            self.pace.count += page.count
             then(page.count)
             under_way.offers.pop(page.number, None)
             under_way.has_deleted = True
