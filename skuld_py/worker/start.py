@@ -42,6 +42,7 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
                                                  lease_s=lease_s)))
         if directory is None:
             directory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="skuld-worker-")))
+        directory = directory.absolute()  # a task may change the current one
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = directory / "spark"
 

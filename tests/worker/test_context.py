@@ -263,6 +263,9 @@ def test_what_is_no_entry_is_refused_where_it_is_said(words: dict[str, Any]) -> 
 def test_progress_takes_numbers() -> None:
     with pytest.raises(Refused):
         context().progress(object(), 1)  # type: ignore[arg-type]
+    for done, total in (([1], 2), (1, "2"), (None, 2)):  # a list may hold anything by the time it is written
+        with pytest.raises(Refused, match="two numbers"):
+            context().progress(done, total)  # type: ignore[arg-type]
 
 
 def test_a_long_text_is_cut() -> None:

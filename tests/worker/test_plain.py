@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 import skuld_py
@@ -147,6 +148,24 @@ def forever() -> None:
         raise
 
 
+@attrs.define
+class Trap:
+    number: int
+
+    def __attrs_post_init__(self) -> None:
+        raise SystemExit(4)
+
+
+@skuld_py.task(name="plain.tread")
+def tread(trap: Trap) -> None:
+    """Never called: its argument cannot be made."""
+
+
+@skuld_py.task(name="plain.tread_awaited")
+async def tread_awaited(trap: Trap) -> None:
+    """Never called either."""
+
+
 @pytest.fixture
 def start(cluster: LocalCluster, queue: str, tmp_path: Path) -> Iterator[Start]:
     global NOTED  # noqa: PLW0603 - each test has its own; the tasks find it by name
@@ -212,6 +231,18 @@ def test_a_result_that_fails_when_it_is_read_leaves_its_task_dead(
 
     eventually(lambda: client.get(task).state == "dead")
     assert b"OSError: the rows are gone" in (client.get(task).error or b"")
+    assert client.results([client.enqueue(queue, add.call(2))], wait_s=60) == [3]
+
+
+def test_what_is_raised_around_a_function_fails_its_task_and_frees_its_slot(
+    start: Start, client: Client, queue: str
+) -> None:
+    payloads = [skuld_py.call(name, {"number": 1}) for name in ("plain.tread", "plain.tread_awaited")]
+    tasks = client.enqueue_many(queue, payloads, retry=Retry(1))
+    start(slots=1)
+
+    assert [end.state for end in client.ends(tasks, wait_s=60)] == ["dead", "dead"]
+    assert {client.get(task).error for task in tasks} == {b"SystemExit: 4"}
     assert client.results([client.enqueue(queue, add.call(2))], wait_s=60) == [3]
 
 

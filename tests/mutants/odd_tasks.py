@@ -1,0 +1,53 @@
+"""Mutants of what a worker does about task functions whose own code does harm: around their calls, and beside."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+WORDS = "tests/worker/test_failure_words.py::"
+OWN_CODE = WORDS + "test_an_error_whose_own_code_raises_is_kept_all_the_same"
+DEEP = WORDS + "test_of_a_deep_stack_the_beginning_and_the_end_are_kept"
+AROUND = "tests/worker/test_plain.py::test_what_is_raised_around_a_function_fails_its_task_and_frees_its_slot"
+LOOP = "tests/worker/test_event_loop.py::test_the_loop_turns_on_whatever_a_coroutine_does_to_it"
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("words-that-leave", "an error whose text ends the thread keeps its slot for ever", "outcome.said",
+           "    except BaseException as problem:\n", "    except Exception as problem:\n", "W4", OWN_CODE,
+           seeds=0),
+    mutant("names-that-leave", "an error whose name ends the thread keeps its slot for ever", "outcome._name_of",
+           "    except BaseException:", "    except Exception:", "W4", OWN_CODE, seeds=0),
+    mutant("liars-believed", "an error is asked for its class", "endings.ended_by",
+           "issubclass(type(error), Dead)", "isinstance(error, Dead)", "W4", OWN_CODE, seeds=0),
+    mutant("liars-forgiven", "a policy asks an error for its class", "Traits.forgives",
+           "not issubclass(kind, self.never)", "not isinstance(error, (self.never, Refused))", "W4", OWN_CODE,
+           seeds=0),
+    mutant("results-that-leave", "a result whose code leaves the process is nobody's error", "endings.ended_with",
+           "    except BaseException as error:\n", "    except Exception as error:\n", "W4",
+           WORDS + "test_a_result_whose_own_code_leaves_the_process_is_no_result", seeds=0),
+    mutant("modules-have-names", "an error of a module with another name than a text has no place",
+           "outcome._traced", 'str(frame.f_globals.get("__name__", ""))', 'frame.f_globals.get("__name__", "")',
+           "W4", WORDS + "test_the_place_of_an_error_is_looked_for_in_any_module", seeds=0),
+    mutant("whole-stacks", "a stack of a million frames is read whole", "outcome._traced",
+           "    if len(theirs) > FRAMES_MAX:\n", "    if False:\n", "W4", DEEP, seeds=0),
+    mutant("places-that-raise", "an error whose sources cannot be read keeps its slot for ever",
+           "outcome._traced", "    except BaseException as problem:", "    except OSError as problem:", "W4", DEEP,
+           seeds=0),
+    mutant("runs-without-end", "what is raised around a function leaves its run without an end", "Run._main",
+           "            except BaseException as error:\n", "            except Refused as error:\n", "W4", AROUND,
+           seeds=0),
+    mutant("courses-without-end", "what is raised around an async function leaves its run without an end",
+           "Run._await", "        except BaseException as error:\n", "        except Refused as error:\n", "W4",
+           AROUND, seeds=0),
+    mutant("arguments-that-leave", "an argument that leaves the process takes its batch along", "part._ending",
+           "    except BaseException as error:  # a class", "    except Exception as error:  # a class", "W4",
+           "tests/worker/test_batching.py::"
+           "test_an_item_whose_argument_leaves_the_process_as_it_is_made_ends_for_itself", seeds=0),
+    mutant("loop-stopped", "a task that stops the event loop stops all others", "EventLoop._serve",
+           "        while not self._is_closing:\n", "        for _ in range(1):\n", "W4", LOOP, seeds=0),
+    mutant("loop-left", "a task that leaves the event loop by sys.exit stops all others", "EventLoop._serve",
+           "            except BaseException as error:", "            except Exception as error:", "W4", LOOP,
+           seeds=0),
+    mutant("progress-of-anything", "progress is a list that changes before it is written", "Journal.progress",
+           "        if not isinstance(done, int | float) or not isinstance(total, int | float):\n",
+           "        if False:\n", "W4", "tests/worker/test_context.py::test_progress_takes_numbers", seeds=0),
+)
