@@ -5,7 +5,7 @@ Invariant: whatever a function returns or raises, it is one of these.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -63,7 +63,7 @@ def ended_with(value: Any) -> Returned | Failed:
 def ended_by(error: BaseException, traits: Traits, *, is_engine_alive: bool = True) -> Failed | Snoozed:
     """What the function raised. An error is what its class is, whatever it says of its class by itself."""
     if issubclass(type(error), Snooze):
-        return Snoozed(error.delay_ms)
+        return Snoozed(cast(Snooze, error).delay_ms)
     is_final = issubclass(type(error), Dead) or not traits.forgives(error)
     return Failed(said(error), error_of(error), is_engine_alive, is_final)
 

@@ -43,6 +43,7 @@ from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
+from skuld_py.worker.helped import Helped
 from skuld_py.worker.lease import Key, LeaseKeeper
 from skuld_py.worker.vitals import TIMEOUT, Look, Losses, Overruns, parse_stat
 
@@ -58,7 +59,7 @@ KEYS_IN_LINE = 30
 _log = logging.getLogger(__name__)
 
 
-class Renewer:
+class Renewer(Helped):
     """The worker's half. ``on_lost``, ``on_extended`` and ``on_cancelled`` are called in a thread of this object's
     own; the last again and again, as long as the claim of a cancelled task is held."""
 
@@ -78,7 +79,7 @@ class Renewer:
         self._child: subprocess.Popen[bytes] | None = None
         self._unanswered_since: float | None = None
         self._is_closing = threading.Event()
-        self._listener = threading.Thread(target=self._listen, name="renewer", daemon=True)
+        self._listener = self._helper("renewer", self._listen)
 
     def start(self) -> None:
         """Start the process and listen to it."""

@@ -148,6 +148,11 @@ def forever() -> None:
         raise
 
 
+@skuld_py.task(name="plain.vandalize")
+def vandalize(context: Any) -> None:
+    context.journal = None
+
+
 @attrs.define
 class Trap:
     number: int
@@ -244,6 +249,30 @@ def test_what_is_raised_around_a_function_fails_its_task_and_frees_its_slot(
     assert [end.state for end in client.ends(tasks, wait_s=60)] == ["dead", "dead"]
     assert {client.get(task).error for task in tasks} == {b"SystemExit: 4"}
     assert client.results([client.enqueue(queue, add.call(2))], wait_s=60) == [3]
+
+
+def test_a_worker_does_not_go_on_without_the_thread_that_writes(
+    start: Start, client: Client, queue: str
+) -> None:
+    client.enqueue(queue, vandalize.call())
+    running = start()
+
+    assert running.end() == 1
+    assert running.has_said("the thread scribe failed, and no worker goes on without it: AttributeError")
+
+
+def test_an_engine_that_cannot_be_loaded_ends_the_worker_and_that_is_said(
+    start: Start, client: Client, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: FakeEngine) -> None:
+        raise FileNotFoundError("the current directory")
+
+    monkeypatch.setattr(FakeEngine, "start", fail)
+    client.enqueue(queue, on_spark.call(2))
+    running = start()
+
+    assert running.end() == 1
+    assert running.has_said("Spark does not start: FileNotFoundError: the current directory")
 
 
 def test_an_engine_that_dies_takes_no_plain_function_along(
