@@ -69,7 +69,7 @@ def frame_of(session: Any, rows: int, parts: int, pipe: Path | None = None, *, i
 
 def width_of(rows: int) -> int:
     """How long a payload is."""
-    return max(LEAST_WIDTH, LEAST_BYTES // rows)
+    return max(LEAST_WIDTH, -(-LEAST_BYTES // rows))
 
 
 def save(frame: Any, queue: str) -> None:
