@@ -180,7 +180,7 @@ class Scribe(Helped):
     def _write_endings(self, now: float) -> None:
         """Write the logs of all first; then the ends, each kind in one request."""
         for ending in list(self._endings.values()):
-            if now >= ending.run.context.deadline:
+            if ending.run.context.is_past:
                 self._forget(ending.run)
             elif not ending.is_closed:
                 ending.is_closed = True

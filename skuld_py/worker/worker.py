@@ -133,7 +133,7 @@ class Worker:
                     self._turn()
             finally:
                 self._close()
-        return self._exit_status()
+        return 1 if self._failure is not None else 130 if self._signals > 1 else 0
 
     def stop(self) -> None:
         """As a signal would: the first call drains, the second one stops at once. From any thread."""
@@ -160,7 +160,7 @@ class Worker:
             self._admit()
         now = steady_s()
         for run in list(self._running.values()):
-            if run.context.deadline <= now:
+            if not run.is_lost and run.context.is_past:
                 self._lose(run, "its lease ended")
             elif run.limit_at <= now:
                 self._stop_run(run, Lot.FAILED, overran(run.timeout_s))
@@ -175,9 +175,6 @@ class Worker:
             return True
         is_idle = not (self._running or self._writing or self._waiting.runs or self._is_claiming)
         return self._stop_at is not None and is_idle
-
-    def _exit_status(self) -> int:
-        return 1 if self._failure is not None else 130 if self._signals > 1 else 0
 
     def _on_stop(self) -> None:
         self._signals += 1
@@ -237,7 +234,8 @@ class Worker:
     def _run_of(self, assignment: Assignment) -> Run:
         claim = assignment.claim
         context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get,
-                              self._reading.results_of, headers=claim.headers)
+                              self._reading.results_of, headers=claim.headers,
+                              renewed=partial(self._renewer.newest, assignment.key))
         return Run(assignment, context, self._engine, self._loop, partial(self._post, self._on_end),
                    self._renewer.limit, self._flow.of(claim))
 

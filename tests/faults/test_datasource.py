@@ -26,7 +26,7 @@ def test_a_promise_is_met_or_broken_and_said_with_what_was_seen(capsys: pytest.C
 
 
 def test_the_fewer_rows_the_wider_they_are_so_that_no_buffer_holds_a_part() -> None:
-    assert width_of(1_000_000) == LEAST_WIDTH and 1_000 * width_of(1_000) >= 16 << 20
+    assert width_of(1_000_000) == LEAST_WIDTH and 1_000 * width_of(1_000) >= 32 << 20
 
 
 class Queue:

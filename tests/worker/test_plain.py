@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -153,6 +154,12 @@ def vandalize(context: Any) -> None:
     context.journal = None
 
 
+@skuld_py.task(name="plain.grab")
+def grab(seconds: int) -> None:
+    NOTED.begun.release()
+    ctypes.PyDLL(None).sleep(seconds)  # with the interpreter's lock
+
+
 @attrs.define
 class Trap:
     number: int
@@ -249,6 +256,21 @@ def test_what_is_raised_around_a_function_fails_its_task_and_frees_its_slot(
     assert [end.state for end in client.ends(tasks, wait_s=60)] == ["dead", "dead"]
     assert {client.get(task).error for task in tasks} == {b"SystemExit: 4"}
     assert client.results([client.enqueue(queue, add.call(2))], wait_s=60) == [3]
+
+
+def test_a_task_that_holds_the_interpreter_for_longer_than_a_lease_costs_nobody_a_claim(
+    start: Start, client: Client, queue: str
+) -> None:
+    running = start(slots=2, lease_s=3.0)
+    neighbour = client.enqueue(queue, hold_up.call())
+    assert NOTED.begun.acquire(timeout=20)
+    grabber = client.enqueue(queue, grab.call(4))
+    assert NOTED.begun.acquire(timeout=20)
+    NOTED.gate.set()
+
+    assert client.results([grabber, neighbour], wait_s=60) == [None, None]
+    assert [len(client.get(task).claims) for task in (grabber, neighbour)] == [1, 1]
+    assert not running.has_said("lost")
 
 
 def test_a_worker_does_not_go_on_without_the_thread_that_writes(

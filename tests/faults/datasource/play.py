@@ -33,8 +33,7 @@ PATIENCE_S = 1_800.0
 WORKER_MEMORY, EXECUTOR_MEMORY = "800m", "512m"
 SPECULATION = {"spark.speculation": "true", "spark.speculation.interval": "500ms",
                "spark.speculation.quantile": "0.3", "spark.speculation.multiplier": "1.5",
-               "spark.speculation.minTaskRuntime": "2s",
-               "spark.sql.execution.arrow.maxRecordsPerBatch": "1000", "spark.sql.shuffle.partitions": "4"}
+               "spark.speculation.minTaskRuntime": "2s", "spark.sql.shuffle.partitions": "4"}
 ARCHIVING = ("--retention", "1s", "--archive")
 NONE = Depth(0, 0, 0)
 
@@ -169,7 +168,7 @@ def _depth(client: Client, queue: str) -> Depth:
 
 def _said(seen: writing.Seen) -> str:
     return (f"{seen.looks} looks before the end, {seen.blocked} of them found tasks that wait,"
-            f" {len(seen.early)} found some to claim")
+            f" {seen.unanswered} got no answer, {len(seen.early)} tasks could be claimed")
 
 
 def _await(is_so: Any) -> None:

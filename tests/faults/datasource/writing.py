@@ -21,13 +21,16 @@ import psutil
 
 from skuld_py.client.client import Client
 from skuld_py.datasource.gates import GATES
+from skuld_py.errors import SkuldError
 
 STOPPED, SLOW, BROKEN = 3, 5, 2
 """Parts, by number."""
 SLOW_S, STOPPED_S = 60.0, 3_600.0
-LEAST_BYTES = 16 << 20
+LEAST_BYTES = 32 << 20
 """Of a whole frame: so much that no buffer between Spark and Python holds half a part back."""
 LEAST_WIDTH = 100
+BATCH = 1_000
+"""Rows that Spark hands out at a time, at most; of a small part less, or all of it would be one batch."""
 CLAIMABLE = ("waiting", "claimed", "scheduled", "completed")
 LIST_EACH = 10
 """Looks by ``list`` among the looks: it goes through all that waits for the commit."""
@@ -38,33 +41,30 @@ def frame_of(session: Any, rows: int, parts: int, pipe: Path | None = None, *, i
     said, half, width = None if pipe is None else str(pipe), rows // parts // 2, width_of(rows)
     stopped, slow, broken, stopped_s, slow_s = STOPPED, SLOW, BROKEN, STOPPED_S, SLOW_S
 
-    def part(batches: Iterator[Any]) -> Iterator[Any]:
+    def part(number: int, numbers: Iterator[int]) -> Iterator[tuple[str]]:
         import os
         import random
         import time
 
-        import pyarrow
         from pyspark import TaskContext
 
-        context, count = TaskContext.get(), 0
-        assert context is not None
-        number, is_first = context.partitionId(), context.attemptNumber() == 0
-        for batch in batches:
-            before, count = count, count + batch.num_rows
-            shuffled = batch.column(0).to_pylist()
-            random.shuffle(shuffled)
-            yield pyarrow.RecordBatch.from_pydict({"payload": [f"{row:{width}}" for row in shuffled]})
-            if not before < half <= count:
-                continue
-            if is_broken and number == broken:
-                raise ValueError("a row too many")
-            if said is not None and is_first and number == stopped:
-                with open(said, "w") as file:
-                    file.write(str(os.getpid()))
-                time.sleep(stopped_s)
-            if said is not None and is_first and number == slow:
-                time.sleep(slow_s)
-    return session.range(0, rows, 1, parts).mapInArrow(part, "payload string")
+        context, shuffled = TaskContext.get(), list(numbers)
+        random.shuffle(shuffled)
+        is_first = context is not None and context.attemptNumber() == 0
+        for count, row in enumerate(shuffled):
+            if count == half:
+                if is_broken and number == broken:
+                    raise ValueError("a row too many")
+                if said is not None and is_first and number == stopped:
+                    with open(said, "w") as file:
+                        file.write(str(os.getpid()))
+                    time.sleep(stopped_s)
+                if said is not None and is_first and number == slow:
+                    time.sleep(slow_s)
+            yield (f"{row:{width}}",)
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(min(BATCH, 1 + half // 10)))
+    made = session.sparkContext.range(rows, numSlices=parts).mapPartitionsWithIndex(part)
+    return session.createDataFrame(made, "payload string", verifySchema=False)
 
 
 def width_of(rows: int) -> int:
@@ -79,11 +79,12 @@ def save(frame: Any, queue: str) -> None:
 
 @attrs.define
 class Seen:
-    """What looks at a queue found: how many there were, how many found tasks behind a gate, and what could be
-    claimed before anything was committed."""
+    """What looks at a queue found: how many there were, how many found tasks behind a gate, how many had no answer,
+    and what could be claimed before anything was committed."""
 
     looks: int = 0
     blocked: int = 0
+    unanswered: int = 0
     early: list[str] = attrs.field(factory=list)
 
 
@@ -109,15 +110,24 @@ class Watch(Thread):
     def run(self) -> None:
         """Look. What is found while a commit happens is no news: so commits are counted afterwards."""
         while not self._is_over.is_set():
-            depth = self._client.depths().get(self._queue)
-            found = [str(claim.id) for claim in self._client.claim(self._queue, n=10, wait_s=0.2)]
-            if self.seen.looks % LIST_EACH == 0:
-                found += [str(task.id) for task in self._client.list(self._queue, states=CLAIMABLE)]
-            if self._commits() > self._committed:
-                return
-            self.seen.looks += 1
-            self.seen.blocked += depth is not None and depth.blocked > 0
-            self.seen.early += found
+            try:
+                if self._look():
+                    return
+            except SkuldError:
+                self.seen.unanswered += 1
+
+    def _look(self) -> bool:
+        """Once; whether it is committed."""
+        depth = self._client.depths().get(self._queue)
+        found = [str(claim.id) for claim in self._client.claim(self._queue, n=10, wait_s=0.2)]
+        if self.seen.looks % LIST_EACH == 0:
+            found += [str(task.id) for task in self._client.list(self._queue, states=CLAIMABLE)]
+        if self._commits() > self._committed:
+            return True
+        self.seen.looks += 1
+        self.seen.blocked += depth is not None and depth.blocked > 0
+        self.seen.early += found
+        return False
 
     def _commits(self) -> int:
         depth = self._client.depths().get(GATES)
