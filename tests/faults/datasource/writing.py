@@ -79,7 +79,7 @@ def save(frame: Any, queue: str) -> None:
 
 @attrs.define
 class Seen:
-    """What looks at a queue found: how many there were, how many found tasks behind a gate, how many had no answer,
+    """What looks at a queue found: how many there were, how many found tasks that wait, how many had no answer,
     and what could be claimed before anything was committed."""
 
     looks: int = 0
