@@ -239,6 +239,18 @@ def test_what_a_renewer_has_said_is_heard_before_a_claim_is_given_up(tmp_path: P
         assert renewer.newest((bytes(20), 8, bytes(8))) == 0.0
 
 
+def test_a_renewer_gives_an_echo_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.renewer.ECHO_S", PATIENCE_S)
+    renewer = Renewer(["127.0.0.1:9"], 60.0, tmp_path / "log", on_lost=print, on_extended=print,
+                      on_cancelled=print)
+    renewer.start()
+    try:
+        renewer.newest((bytes(20), 7, bytes(8)))
+        assert renewer._echoed > 0
+    finally:
+        renewer.close()
+
+
 def test_a_batch_is_told_of_when_it_takes_long_at_a_pace_and_when_it_is_over() -> None:
     engine, news = FakeEngine(), 0
     engine.gate.clear()
