@@ -19,6 +19,8 @@ from typing import Any
 import psutil
 import pytest
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from skuld_py.errors import Refused
 from skuld_py.worker import spark_jvm
@@ -164,6 +166,21 @@ def test_a_frozen_jvm_is_seen_in_time(runtime: SparkRuntime) -> None:
         assert not runtime.cancel("anything:1", timeout_s=0.2)
     finally:
         os.kill(runtime.process_id, signal.SIGCONT)
+    assert runtime.is_alive()
+
+
+@pytest.mark.parametrize("part", ["_jsc", "_active_spark_context", "_gateway", "_jvm", "_instantiatedSession"])
+def test_a_pyspark_that_a_task_took_apart_is_no_more_alive_than_its_jvm_would_be(
+    runtime: SparkRuntime, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    session = runtime.session
+    owner: Any = {"_jsc": session.sparkContext, "_instantiatedSession": SparkSession}.get(part, SparkContext)
+    assert runtime.is_alive()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, part, None)
+        assert not (runtime.is_whole or runtime.is_alive())
+        assert runtime.jobs(list) is None or part != "_jsc"
     assert runtime.is_alive()
 
 
