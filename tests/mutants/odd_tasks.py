@@ -9,6 +9,8 @@ OWN_CODE = WORDS + "test_an_error_whose_own_code_raises_is_kept_all_the_same"
 DEEP = WORDS + "test_of_a_deep_stack_the_beginning_and_the_end_are_kept"
 AROUND = "tests/worker/test_plain.py::test_what_is_raised_around_a_function_fails_its_task_and_frees_its_slot"
 LOOP = "tests/worker/test_event_loop.py::test_the_loop_turns_on_whatever_a_coroutine_does_to_it"
+APART = ("tests/worker/test_spark_session.py::"
+         "test_a_pyspark_that_a_task_took_apart_is_no_more_alive_than_its_jvm_would_be")
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("words-that-leave", "an error whose text ends the thread keeps its slot for ever", "outcome.said",
@@ -72,6 +74,14 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("renewer-without-echo", "a renewer gives no echo", "_Process._hear",
            '            _tell(echo=words["echo"])\n', "            pass\n", "W7",
            "tests/worker/test_desk.py::test_a_renewer_gives_an_echo_at_once", seeds=0),
+    mutant("black-hole", "every task fails in a PySpark that one took apart, and the worker goes on",
+           "SparkRuntime.is_alive", " or not self.is_whole", "", "W1", APART, seeds=0),
+    mutant("slow-black-hole", "a PySpark that was taken apart is given up when it has been silent for long",
+           "SparkEngine.is_gone", "        if not self._runtime.is_whole:\n", "        if False:\n", "W1", APART,
+           seeds=0),
+    mutant("taken-apart-and-raised", "who asks a PySpark that was taken apart ends by what it raises",
+           "_Supervisor.ask", "        except Exception:", "        except (TimeoutError, Py4JError, OSError):", "W1",
+           APART, seeds=0),
     mutant("progress-of-anything", "progress is a list that changes before it is written", "Journal.progress",
            "        if not all(isinstance(number, int | float) for number in (done, total)):\n",
            "        if False:\n", "W4", "tests/worker/test_context.py::test_progress_takes_numbers", seeds=0),
