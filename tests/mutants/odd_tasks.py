@@ -80,7 +80,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "SparkEngine.is_gone", "        if not self._runtime.is_whole:\n", "        if False:\n", "W1", APART,
            seeds=0),
     mutant("taken-apart-and-raised", "who asks a PySpark that was taken apart ends by what it raises",
-           "_Supervisor.ask", "        except Exception:", "        except (TimeoutError, Py4JError, OSError):", "W1",
+           "_Supervisor.ask", "        except Exception:", "        except (TimeoutError, OSError):", "W1",
            APART, seeds=0),
     mutant("progress-of-anything", "progress is a list that changes before it is written", "Journal.progress",
            "        if not all(isinstance(number, int | float) for number in (done, total)):\n",
