@@ -129,11 +129,13 @@ def test_of_a_deep_stack_the_beginning_and_the_end_are_kept(monkeypatch: pytest.
             fall(depth - 1)
         raise ValueError("the ground")
 
-    monkeypatch.setattr("traceback.StackSummary", Extract)
+    said: list[bytes] = []
     for depth in (10, FRAMES_MAX // 2):
         with pytest.raises(ValueError, match="ground") as caught:
             fall(depth)
-        error = caught.value
-        monkeypatch.setattr("skuld_py.worker.outcome.FRAMES_MAX", 100)
-        assert error_of(error).decode() == "ValueError: the ground\n(its place is lost: LookupError)"
+        with monkeypatch.context() as patch:  # pytest needs it, too
+            patch.setattr("traceback.StackSummary", Extract)
+            patch.setattr("skuld_py.worker.outcome.FRAMES_MAX", 100)
+            said.append(error_of(caught.value))
     assert depths == [12, 100]
+    assert said == [b"ValueError: the ground\n(its place is lost: LookupError)"] * 2
