@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -47,9 +48,18 @@ class _Documents(logging.Formatter):
         return json.dumps(document)
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes to standard error. A worker's task may have closed it, and nobody fails for what cannot be said."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """What went wrong is said where it went wrong, if that is open."""
+        if not self.stream.closed:
+            super().handleError(record)
+
+
 def begin(is_verbose: bool) -> None:
     """Log what needs attention, or what is going on as well."""
-    handler = logging.StreamHandler()
+    handler = _Handler(sys.stderr)
     handler.setFormatter(_Lines(_LINE))
     logging.basicConfig(level=logging.INFO if is_verbose else logging.WARNING, handlers=[handler])
     # Every lost connection is a warning there; what it means for a verb, the verb says itself.

@@ -27,6 +27,7 @@ from skuld_py import __version__
 from skuld_py.client.attending import BatchStatus, WorkerStatus
 from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
+from skuld_py.worker.helped import Helped
 from skuld_py.worker.scribe import is_passing
 
 LEASE_S = 30.0
@@ -58,7 +59,7 @@ def work_said(worker: WorkerStatus) -> str:
     return f"worker {worker.name} on {work}: {worker.slots} slots"
 
 
-class Attendance:
+class Attendance(Helped):
     """Reports what ``look`` says of the worker, by a client of its own."""
 
     refused = "the cluster does not list this worker: %s"
@@ -71,7 +72,7 @@ class Attendance:
         self._is_closing = False
         self._news = threading.Event()
         self._was_refused = False
-        self._thread = threading.Thread(target=self._serve, name="attendance", daemon=True)
+        self._thread = self._helper("attendance", self._serve)
 
     def start(self) -> None:
         """Say that the worker is there."""

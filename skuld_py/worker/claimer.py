@@ -25,6 +25,7 @@ from skuld_py.client.client import Client
 from skuld_py.errors import SkuldError
 from skuld_py.model.task import Task
 from skuld_py.worker.assignment import Assignment, assigned, turns_of
+from skuld_py.worker.helped import Helped
 from skuld_py.worker.lease import Key
 from skuld_py.worker.shares import Shares, Wish
 
@@ -36,7 +37,7 @@ STALE = "stale_allocation"
 _log = logging.getLogger(__name__)
 
 
-class Claimer:
+class Claimer(Helped):
     """Claims from queues, by a client of its own. Callbacks come from its threads, ``on_end`` last."""
 
     def __init__(self, client: Client, weights: Mapping[str, int], lease_s: float, permits: int, *,
@@ -71,7 +72,7 @@ class Claimer:
     def _begin(self, queue: str) -> None:
         if queue not in self._serving:
             self._serving.add(queue)
-            threading.Thread(target=self._serve, args=(queue,), name=f"claimer {queue}", daemon=True).start()
+            self._helper(f"claimer {queue}", self._serve, queue).start()
 
     def seat(self, seats: Mapping[str, tuple[int, ...]]) -> None:
         """From now on claim in these queues beside its own, of each no more than so many at once, and by a fence;

@@ -8,7 +8,8 @@
 Invariants:
 
 * ``is_lost`` turns true once and stays; from then on nothing of this claim may become visible. It turns true
-  by the worker's word or by this machine's clock, whichever is earlier.
+  by the worker's word or by this machine's clock, whichever is earlier. Before the clock is believed, it is asked
+  whether the lease was renewed meanwhile (``renewed``): a task that holds the interpreter's lock hears nothing.
 * ``ClaimLost`` is no ``Exception``: the order to stop is not to be swallowed by a task that forgives errors.
 * Nothing here talks to the cluster except ``history``, ``resumed`` and ``attempt``, which read once, all together,
   when first asked, and ``results``, which reads when it is called.
@@ -64,13 +65,15 @@ class TaskContext:
     def __init__(self, task_id: TaskId, token: int, queue: str, deadline: float,
                  read: Callable[[TaskId], Task], results_of: Callable[..., list[Any]],
                  clock: Callable[[], float] = steady_s,
-                 headers: Mapping[str, str] = MappingProxyType({})) -> None:
+                 headers: Mapping[str, str] = MappingProxyType({}),
+                 renewed: Callable[[], float] = lambda: 0.0) -> None:
         self.id = task_id
         self.token = token
         self.queue = queue
         self.headers = headers
         self.journal = Journal(clock())
         self._clock = clock
+        self._renewed = renewed
         self._deadline = deadline
         self._read = read
         self._results_of = results_of
@@ -106,7 +109,14 @@ class TaskContext:
     @property
     def is_lost(self) -> bool:
         """Whether the claim is lost."""
-        return self._lost is not None or self._clock() >= self._deadline
+        return self._lost is not None or self.is_past
+
+    @property
+    def is_past(self) -> bool:
+        """Whether the lease has ended by this machine's clock, and was not renewed in time."""
+        if self._clock() >= self._deadline:
+            self.extend(self._renewed())
+        return self._clock() >= self._deadline
 
     def check(self) -> None:
         """Raise ``ClaimLost`` if the claim is lost; cheap enough for an inner loop."""

@@ -5,7 +5,7 @@ Invariant: whatever a function returns or raises, it is one of these.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -50,20 +50,21 @@ Ending = Returned | Failed | Snoozed | Stopped
 
 
 def ended_with(value: Any) -> Returned | Failed:
-    """What the function returned; a value that is no result fails for good. Its code may run here, and raise."""
+    """What the function returned; a value that is no result fails for good. Its code may run here, and raise
+    anything."""
     try:
         return Returned(encode_result(value))
     except Refused as error:
         return refused(error)
-    except Exception as error:
+    except BaseException as error:
         return Failed(said(error), error_of(error), is_final=True)
 
 
 def ended_by(error: BaseException, traits: Traits, *, is_engine_alive: bool = True) -> Failed | Snoozed:
-    """What the function raised."""
-    if isinstance(error, Snooze):
-        return Snoozed(error.delay_ms)
-    is_final = isinstance(error, Dead) or not traits.forgives(error)
+    """What the function raised. An error is what its class is, whatever it says of its class by itself."""
+    if issubclass(type(error), Snooze):
+        return Snoozed(cast(Snooze, error).delay_ms)
+    is_final = issubclass(type(error), Dead) or not traits.forgives(error)
     return Failed(said(error), error_of(error), is_engine_alive, is_final)
 
 

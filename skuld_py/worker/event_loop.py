@@ -7,6 +7,8 @@ Invariants:
 * A coroutine ends once, however it ends, and is told of then. The order to stop is ``CancelledError`` where it
   awaits; one that does not await does not hear it, and keeps all others waiting meanwhile.
 * Nothing here waits for a coroutine, except ``close``, for a moment.
+* The loop turns until ``close``. It is every task's, so one may stop it, or start beside itself what ends it by
+  ``sys.exit``: then it turns on, or all the others would never end, nor any that come.
 
 Rejected: a loop for each task. Then a thousand tasks that wait for a thousand answers are a thousand threads,
 which is what async functions are written to avoid.
@@ -15,6 +17,7 @@ which is what async functions are written to avoid.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     import asyncio
 
 CLOSE_S = 1.0
+
+_log = logging.getLogger(__name__)
 
 
 class Course:
@@ -61,6 +66,7 @@ class EventLoop:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._is_closing = False
 
     def start(self, make: Callable[[], Coroutine[Any, Any, None]]) -> Course:
         """Have the loop run a coroutine, which is made there."""
@@ -76,16 +82,20 @@ class EventLoop:
 
     def close(self) -> None:
         """End the loop and what runs in it; a coroutine that does not obey is left behind."""
+        self._is_closing = True
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(CLOSE_S)
 
-    @staticmethod
-    def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         import asyncio
 
         asyncio.set_event_loop(loop)
-        loop.run_forever()
+        while not self._is_closing:
+            try:
+                loop.run_forever()
+            except BaseException as error:  # SystemExit and KeyboardInterrupt of what a task left in the loop
+                _log.warning("what a task started in the event loop raised %s", type(error).__name__)
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()

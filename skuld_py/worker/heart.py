@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from skuld_py.worker.helped import Helped
 from skuld_py.worker.lease import Key
 from skuld_py.worker.run import Engine, Run
 from skuld_py.worker.silence import Silence
@@ -23,7 +24,7 @@ from skuld_py.worker.silence import Silence
 BEAT_S = 1.0
 
 
-class Heart:
+class Heart(Helped):
     """Watches the engine between ``resume`` and ``pause``. Callbacks are called in its threads; ``look`` at each
     beat, and it may ask the engine."""
 
@@ -42,7 +43,7 @@ class Heart:
     def start(self) -> None:
         """Begin to beat."""
         for target in (self._serve, self._guard):
-            threading.Thread(target=target, name="heart", daemon=True).start()
+            self._helper("heart", target).start()
 
     def watch(self, run: Run) -> None:
         """Read the numbers of this run's jobs."""

@@ -5,6 +5,7 @@ Invariants:
 * One start at a time. ``is_ready`` is true from a start that succeeded until ``replace``.
 * Nothing is started before somebody asks for it.
 * A start that fails is tried again a few times, unless trying again cannot help (no Java, a wrong setting).
+* It succeeds or is said to have failed, whatever it raises: tasks wait for it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable
 
 from skuld_py.errors import SkuldError
+from skuld_py.worker.outcome import said
 from skuld_py.worker.run import Engine
 
 STARTS_MAX = 5
@@ -24,10 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 class Ignition:
-    """Starts one engine. The callbacks are called in threads of its own."""
+    """Starts one engine. The callbacks are called in threads of its own; ``on_failure`` is given words."""
 
     def __init__(self, engine: Engine, on_ready: Callable[[float], None],
-                 on_failure: Callable[[SkuldError], None]) -> None:
+                 on_failure: Callable[[str], None]) -> None:
         self._engine = engine
         self._on_ready = on_ready
         self._on_failure = on_failure
@@ -67,11 +69,14 @@ class Ignition:
                 start()
             except SkuldError as error:
                 if attempt == STARTS_MAX or error.code != "spark_failed":
-                    self._on_failure(error)
+                    self._on_failure(f"Spark does not start: {error}")
                     return
                 _log.warning("the engine did not start, trying again: %s", error)
                 time.sleep(PAUSE_S)
                 start = self._engine.restart
+            except BaseException as error:  # of PySpark's, or since a task has changed this process
+                self._on_failure(f"Spark does not start: {said(error)}")
+                return
             else:
                 self.is_ready, self.is_replacing = True, False
                 self._on_ready(time.monotonic() - began)

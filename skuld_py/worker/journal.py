@@ -139,6 +139,9 @@ class Journal:
         """Note how far the task is; overtakes what was noted before."""
         fields = {"done": done, "total": total, "note": note[:TEXT_CHARS_MAX]}
         encode_entry("progress", 0, **fields)  # what is no number fails here, in the task
+        if not all(isinstance(number, int | float) for number in (done, total)):
+            raise Refused("bad_entry", f"progress is two numbers and a note; {done!r:.40} and {total!r:.40} were"
+                          " given")
         self._progress = fields
 
     def checkpoint(self, value: Any) -> None:

@@ -15,7 +15,10 @@ Invariants:
   ``vitals``. A worker that is stopped loses its claims with their leases.
 * It knows the worker's engine, by process and start. A worker that does not acknowledge a loss at once cannot end
   the claim's jobs: so the engine is killed, before another worker's jobs run beside them for long.
-* The worker's half never blocks: what the pipe does not take now goes with what is said next, each second at
+* A lease that ended by the worker's clock may have been renewed: while a task held the interpreter's lock, nobody
+  heard of it. So before a claim is given up for lost, the process is asked for an echo, behind which nothing of
+  what it said is unheard. One that does not answer knows no better.
+* Else the worker's half never blocks: what the pipe does not take now goes with what is said next, each second at
   the latest. A renewer that died or stopped answering is replaced, and the new one holds what the old one held;
   the worker watches the deadlines it knows in any case.
 """
@@ -43,6 +46,7 @@ from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
+from skuld_py.worker.helped import Helped
 from skuld_py.worker.lease import Key, LeaseKeeper
 from skuld_py.worker.vitals import TIMEOUT, Look, Losses, Overruns, parse_stat
 
@@ -50,6 +54,8 @@ STALL_S = 60.0
 LOOK_S = 1.0
 DEAF_S = 5.0
 REPLACE_PAUSE_S = 0.5
+ECHO_S, FRESH_S = 0.5, 0.1
+"""How long an echo is waited for, and for how long one, or its absence, holds for all claims."""
 ORPHANED_S, BURY_LOOK_S = 1.0, 0.05
 """How long a worker that has closed its pipe is given to be gone; and how often an ending engine is looked at."""
 KEYS_IN_LINE = 30
@@ -58,7 +64,7 @@ KEYS_IN_LINE = 30
 _log = logging.getLogger(__name__)
 
 
-class Renewer:
+class Renewer(Helped):
     """The worker's half. ``on_lost``, ``on_extended`` and ``on_cancelled`` are called in a thread of this object's
     own; the last again and again, as long as the claim of a cancelled task is held."""
 
@@ -77,8 +83,10 @@ class Renewer:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._unanswered_since: float | None = None
+        self._echoed = self._fresh_until = 0.0
+        self._hearing = threading.Condition()
         self._is_closing = threading.Event()
-        self._listener = threading.Thread(target=self._listen, name="renewer", daemon=True)
+        self._listener = self._helper("renewer", self._listen)
 
     def start(self) -> None:
         """Start the process and listen to it."""
@@ -129,6 +137,16 @@ class Renewer:
             elif now - self._unanswered_since > DEAF_S and self._child is not None:
                 self._child.kill()
             self._say({"beat": now})
+
+    def newest(self, key: Key) -> float:
+        """When a claim's lease ends, by all that was said so far; 0 for one that is not held. From any thread."""
+        with self._hearing:
+            if (asked := steady_s()) > self._fresh_until:
+                with self._lock:
+                    self._say({"echo": asked})
+                self._hearing.wait_for(lambda: self._echoed >= asked, ECHO_S)
+                self._fresh_until = steady_s() + FRESH_S
+            return self._held.get(key, 0.0)
 
     @property
     def process_id(self) -> int:
@@ -189,7 +207,11 @@ class Renewer:
 
     def _hear(self, words: dict[str, Any]) -> None:
         self._unanswered_since = None
-        if "extended" in words:
+        if "echo" in words:
+            with self._hearing:
+                self._echoed = words["echo"]
+                self._hearing.notify_all()
+        elif "extended" in words:
             key, deadline = _key(words["extended"]), words["deadline"]
             with self._lock:
                 if key not in self._held:
@@ -327,6 +349,8 @@ class _Process:
         elif "beat" in words:
             self._keeper.beat(words["beat"])
             _tell(heard=words["beat"])
+        elif "echo" in words:
+            _tell(echo=words["echo"])
 
     def _ask(self) -> None:
         while True:

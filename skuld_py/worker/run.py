@@ -6,7 +6,8 @@ that had gone on to another task it would hit the wrong one.
 
 Invariants:
 
-* A run ends once, with one ending, whatever the function raises.
+* A run ends once, with one ending, whatever its function raises, or what is around it: one that did not end
+  would keep its slot, and its claim, until the worker does.
 * The order to stop is given at most once. It can arrive anywhere in the thread, also after the function has
   returned, so all code behind the function expects it, and does nothing that matters to others.
 * What is decided of a run while it runs, its fate, is decided once; but a claim that is lost is lost, whatever was
@@ -39,6 +40,7 @@ from skuld_py.worker.event_loop import Course, EventLoop
 from skuld_py.worker.lease import Key
 from skuld_py.worker.lists import joined, shared, stopped_for
 from skuld_py.worker.middleware import Middleware, middleware_added, surround
+from skuld_py.worker.outcome import said
 from skuld_py.worker.tracing import spanned
 from skuld_py.workflow.definition.names import is_feeder
 from skuld_py.workflow.segments import Emission
@@ -299,7 +301,7 @@ class Run:
 
     def _main(self) -> None:
         ended: Sequence[tuple[Run, Ending]] | None = None
-        for _ in range(2):  # the second time, the order to stop has arrived and will not come again
+        for _ in range(3):  # afterwards the order to stop has arrived, and all that could fail has
             try:
                 if ended is None:
                     ended = self.endings()
@@ -310,6 +312,8 @@ class Run:
                 return
             except ClaimLost:
                 ended = ended or [(run, Stopped()) for run in self.together]
+            except BaseException as error:
+                ended = ended or [(run, failed(said(error))) for run in self.together]
 
     def ending(self) -> Ending:
         """Call the function here, and say how it ended."""
@@ -362,16 +366,19 @@ class Run:
             return [refused(problem)] * count
 
     async def _await(self, work: Work) -> None:
-        if self.flow is None:
-            self._on_end(self, await self._awaited(work))
-            return
+        try:
+            ending = await self._awaited(work) if self.flow is None else await self._flowing(self.flow, work)
+        except BaseException as error:
+            ending = Stopped() if self.fate is not None else failed(said(error))
+        self._on_end(self, ending)
+
+    async def _flowing(self, flow: Flow, work: Work) -> Ending:
         import asyncio
 
-        early = await asyncio.to_thread(self.flow.begin, [self])
-        ending = early[self.key] if early else await self._awaited(work)
-        if not early:
-            ending = (await asyncio.to_thread(self.flow.end, [(self, ending)]))[0][1]
-        self._on_end(self, ending)
+        early = await asyncio.to_thread(flow.begin, [self])
+        if early:
+            return early[self.key]
+        return (await asyncio.to_thread(flow.end, [(self, await self._awaited(work))]))[0][1]
 
     async def _awaited(self, work: Work) -> Ending:
         import asyncio

@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +31,7 @@ import attrs
 from skuld_py.client.client import ClaimName, Client
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.worker.helped import Helped
 from skuld_py.worker.journal import FLUSH_S
 from skuld_py.worker.lease import Key
 from skuld_py.worker.run import Run
@@ -66,7 +66,7 @@ class _Ending:
     was_sent: bool = False
 
 
-class Scribe:
+class Scribe(Helped):
     """Writes for all runs of a worker, by a client of its own.
 
     ``on_done`` is told the ends of runs: completed, failed, snoozed, released or lost.
@@ -84,7 +84,7 @@ class Scribe:
         self._retry_at = 0.0
         self._is_closing = False
         self._hands = ThreadPoolExecutor(LOGS_AT_ONCE, "scribe")
-        self._thread = threading.Thread(target=self._serve, name="scribe", daemon=True)
+        self._thread = self._helper("scribe", self._serve)
 
     @property
     def held(self) -> int:
@@ -180,7 +180,7 @@ class Scribe:
     def _write_endings(self, now: float) -> None:
         """Write the logs of all first; then the ends, each kind in one request."""
         for ending in list(self._endings.values()):
-            if now >= ending.run.context.deadline:
+            if ending.run.context.is_past:
                 self._forget(ending.run)
             elif not ending.is_closed:
                 ending.is_closed = True

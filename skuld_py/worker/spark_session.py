@@ -29,7 +29,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -80,7 +80,7 @@ class _Supervisor:
         self._calls.put((call, answer))
         try:
             return answer.result(timeout_s)
-        except (TimeoutError, CancelledError, Py4JError, OSError):
+        except Exception:  # also what PySpark raises since a task took it apart
             answer.cancel()
             return None
 
@@ -113,6 +113,8 @@ class _Live:
     executors: Executors | None
     """Of a cluster that keeps some for us at all times."""
     description: str
+    parts: tuple[Any, ...]
+    """By what PySpark reaches the JVM, as it was in the beginning."""
 
 
 class SparkRuntime:
@@ -188,10 +190,17 @@ class SparkRuntime:
             self.stop(grace_s=0)
             return self.start()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether PySpark reaches the JVM as it did: its state is the process's, and a task can take it apart. All
+        tasks fail then, though the JVM is well."""
+        live = self._live
+        return live is None or all(now is then for now, then in zip(_parts(live.session), live.parts, strict=True))
+
     def is_alive(self, timeout_s: float = 5.0) -> bool:
         """Whether the JVM answers in time, its Spark has not stopped itself, and its cluster has not left it."""
         live = self._live
-        if live is None or not live.jvm.is_running:
+        if live is None or not live.jvm.is_running or not self.is_whole:
             return False
         if live.supervisor.ask(live.java_context.isStopped, timeout_s) is not False:
             return False
@@ -345,7 +354,8 @@ class SparkRuntime:
             context = session.sparkContext
             self._ship(context, conf)
             executors = None if spark_conf.has_varying_executors(conf) else Executors(time.monotonic())
-            return _Live(jvm, session, context._jsc.sc(), _Supervisor(), executors, _described(context))
+            return _Live(jvm, session, context._jsc.sc(), _Supervisor(), executors, _described(context),
+                         _parts(session))
         except (Py4JError, PySparkException, OSError) as error:
             # An exception from Java asks the JVM for its text, so it is read before, and not kept after.
             refused = _KILLED.findall(process.tail(self.log, lines=200))
@@ -366,6 +376,12 @@ def _end_escaped(live: _Live, groups: Callable[[], Iterable[str]]) -> list[int]:
     found = spark_tasks.escaped(live.java_context, groups)
     spark_tasks.end_python(live.session._jvm, found)
     return found
+
+
+def _parts(session: SparkSession) -> tuple[Any, ...]:
+    context = session._sc
+    return (context, context._jsc, SparkContext._active_spark_context, SparkContext._gateway, SparkContext._jvm,
+            SparkSession._instantiatedSession)
 
 
 def _described(context: SparkContext) -> str:

@@ -94,7 +94,9 @@ class SparkEngine:
         return self._runtime.is_alive()
 
     def is_gone(self) -> bool:
-        """Whether the JVM's process has ended."""
+        """Whether the JVM's process has ended, or PySpark cannot reach it any more."""
+        if not self._runtime.is_whole:
+            return True
         try:
             process_id = self._runtime.process_id
         except Refused:

@@ -18,6 +18,7 @@ from skuld_py.client.verbs import NODES_VARIABLE
 from skuld_py.worker.apps import load_apps, warn_of_spark
 from skuld_py.worker.kinds.allowed import Allowed, allowing
 from skuld_py.worker.late_engine import LateEngine
+from skuld_py.worker.leaving import leave
 from skuld_py.worker.masters import check_master
 from skuld_py.worker.renewer import STALL_S
 from skuld_py.worker.run import Engine
@@ -30,8 +31,9 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
                holder: str | None = None, metrics: str | None = None, conf: Mapping[str, str] | None = None,
                machine_learning: bool = False, allowed: Allowed | None = None, takes_seats: bool = False,
                tags: Sequence[str] = ()) -> int:
-    """Run a worker in this process, until a signal; the exit status. ``conf`` are the settings of its Spark, which
-    starts with the first task that asks for it. ``allowed``: what tasks may bring besides arguments."""
+    """Run a worker in this process, until a signal; the exit status, with which the process must end: it does,
+    soon (``leaving``). ``conf`` are the settings of its Spark, which starts with the first task that asks for it.
+    ``allowed``: what tasks may bring besides arguments."""
     if conf and MASTER in conf:
         check_master(conf[MASTER])
     os.environ[NODES_VARIABLE] = ",".join(nodes)  # what tasks send goes where they come from
@@ -42,6 +44,7 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
                                                  lease_s=lease_s)))
         if directory is None:
             directory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="skuld-worker-")))
+        directory = directory.absolute()  # a task may change the current one
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = directory / "spark"
 
@@ -60,4 +63,6 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
             from skuld_py.worker.metrics import WorkerMetrics
 
             held.enter_context(exposed(metrics, WorkerMetrics(worker.counts, queue, slots)))
-        return worker.run()
+        status = worker.run()
+    leave(status)
+    return status

@@ -35,7 +35,8 @@ class Traits:
     def forgives(self, error: BaseException) -> bool:
         """Whether another attempt may cure this error: it is none of ``never``, and one of ``on`` if there are
         any."""
-        return not isinstance(error, self.never) and (not self.on or isinstance(error, self.on))
+        kind = type(error)
+        return not issubclass(kind, self.never) and (not self.on or issubclass(kind, self.on))
 
 
 def traits_of(name: str, function: Callable[..., Any], retry: Retry | None, timeout_s: float | None,

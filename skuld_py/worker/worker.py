@@ -32,7 +32,7 @@ from typing import Any
 from skuld_py.client.attending import WorkerStatus
 from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
-from skuld_py.errors import Refused, SkuldError
+from skuld_py.errors import Refused
 from skuld_py.model.task import Task
 from skuld_py.output.sweeping import Publisher
 from skuld_py.worker.ahead import Ahead
@@ -113,11 +113,13 @@ class Worker:
         self._attendance = reporter(attending, self._profile, self._status,
                                     partial(self._post, self._on_seats), self._flow.size_of, lease_s)
         self._desk.on_news = self._attendance.hasten
-        self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready),
-                                  partial(self._post, self._on_engine_failure))
+        fail = partial(self._post, self._on_failure)
+        self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready), fail)
+        for each in (self._claimer, self._scribe, self._renewer, self._heart, self._attendance):
+            each.on_failure = fail
 
     def run(self) -> int:
-        """Work until told to stop; the exit status: 0, or 1 when the engine would not start."""
+        """Work until told to stop; the exit status: 0, or 1 after a failure of its own."""
         self._report(f"{work_said(self._profile)}, ready; Spark starts with the first task that needs it")
         with signals_heard(self.stop):
             self._renewer.start()
@@ -131,7 +133,7 @@ class Worker:
                     self._turn()
             finally:
                 self._close()
-        return self._exit_status()
+        return 1 if self._failure is not None else 130 if self._signals > 1 else 0
 
     def stop(self) -> None:
         """As a signal would: the first call drains, the second one stops at once. From any thread."""
@@ -158,7 +160,7 @@ class Worker:
             self._admit()
         now = steady_s()
         for run in list(self._running.values()):
-            if run.context.deadline <= now:
+            if not run.is_lost and run.context.is_past:
                 self._lose(run, "its lease ended")
             elif run.limit_at <= now:
                 self._stop_run(run, Lot.FAILED, overran(run.timeout_s))
@@ -173,11 +175,6 @@ class Worker:
             return True
         is_idle = not (self._running or self._writing or self._waiting.runs or self._is_claiming)
         return self._stop_at is not None and is_idle
-
-    def _exit_status(self) -> int:
-        if self._failure is not None:
-            return 1
-        return 130 if self._signals > 1 else 0
 
     def _on_stop(self) -> None:
         self._signals += 1
@@ -237,7 +234,8 @@ class Worker:
     def _run_of(self, assignment: Assignment) -> Run:
         claim = assignment.claim
         context = TaskContext(claim.id, claim.token, claim.queue, claim.deadline, self._reading.get,
-                              self._reading.results_of, headers=claim.headers)
+                              self._reading.results_of, headers=claim.headers,
+                              renewed=partial(self._renewer.newest, assignment.key))
         return Run(assignment, context, self._engine, self._loop, partial(self._post, self._on_end),
                    self._renewer.limit, self._flow.of(claim))
 
@@ -470,9 +468,9 @@ class Worker:
         self._heart.resume()
         self._has_room = True
 
-    def _on_engine_failure(self, error: SkuldError) -> None:
-        self._failure = str(error)
-        self._report(f"Spark does not start: {error}")
+    def _on_failure(self, words: str) -> None:
+        self._failure = words
+        self._report(words)
 
     def _on_engine_death(self, what: str, generation: int) -> None:
         """It ended, or went silent for good: one of its tasks may be to blame."""

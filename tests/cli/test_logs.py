@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
@@ -99,3 +100,13 @@ def test_a_line_tells_its_zone(monkeypatch: pytest.MonkeyPatch) -> None:
         logging.getLogger().removeHandler(handler)
         monkeypatch.undo()
         time.tzset()
+
+
+def test_nobody_fails_for_a_line_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", stream := io.StringIO())
+        patch.setattr(logging.getLogger(), "handlers", [])
+        logs.begin(is_verbose=True)
+        logging.getLogger("skuld_py").warning("said")
+        stream.close()
+        logging.getLogger("skuld_py").warning("not said")

@@ -41,18 +41,25 @@ _COVER = 'for place in "$@"; do [ "$place" = -- ] && break; mount -t tmpfs none 
          'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
 
 
+def can_cover() -> bool:
+    """Whether directories can be hidden from a process: root can mount."""
+    mount = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return sys.platform == "linux" and not subprocess.run(mount, capture_output=True, check=False).returncode
+
+
 def require_namespaces() -> None:
     """Skip the tests where nothing can be mounted."""
-    mount = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
-    if sys.platform != "linux" or subprocess.run(mount, capture_output=True, check=False).returncode:
+    if not can_cover():
         pytest.skip("only root can mount: NOT TESTED is whether executors on other machines run a worker's tasks")
 
 
 class Standalone:
-    """A master and workers, one executor each. ``covered``: the directories that executors do not see."""
+    """A master and workers, one executor each. ``covered``: the directories that executors do not see. ``memory``:
+    what a worker lends."""
 
-    def __init__(self, directory: Path, covered: Sequence[Path], workers: int = 2) -> None:
+    def __init__(self, directory: Path, covered: Sequence[Path], workers: int = 2, memory: str = "400m") -> None:
         self._directory = directory
+        self._memory = memory
         self._covered = [str(path) for path in covered]
         self._count = workers
         self._port = held_port(self, HOST)
@@ -94,7 +101,7 @@ class Standalone:
                 (self._directory / f"work-{number}").mkdir()
                 self._workers.append(self._spawn(
                     f"worker-{number}", ["org.apache.spark.deploy.worker.Worker", self.master, "--host", HOST,
-                                         "--cores", str(CORES), "--memory", "400m", "--webui-port", "0",
+                                         "--cores", str(CORES), "--memory", self._memory, "--webui-port", "0",
                                          "--work-dir", str(self._directory / f"work-{number}")], self._covered))
             for number in range(self._count):
                 self._await(f"worker-{number}", "Successfully registered with master")

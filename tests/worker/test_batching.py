@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -51,14 +52,28 @@ def act(what: str, number: int = 0) -> Any:
     return what
 
 
+@attrs.define
+class Trap:
+    number: int
+
+    def __attrs_post_init__(self) -> None:
+        if self.number:
+            raise SystemExit(self.number)
+
+
+@skuld_py.task(name="batching.tread", batch=True)
+def tread(trap: Trap) -> int:
+    return trap.number
+
+
 @pytest.fixture(autouse=True)
 def no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine that stands still, tests do not end with the item that runs for too long."""
     monkeypatch.setattr(part, "EXIT_S", 600.0)
 
 
-def ran(*payloads: bytes, timeout_s: float | None = None, **limits: Any) -> list[Any]:
-    order = Order("batching.act", act.__module__, 1, **{"budget_s": 60.0, "bytes_max": 1 << 20, **limits})
+def ran(*payloads: bytes, timeout_s: float | None = None, name: str = "batching.act", **limits: Any) -> list[Any]:
+    order = Order(name, act.__module__, 1, **{"budget_s": 60.0, "bytes_max": 1 << 20, **limits})
     done, = run_part(order, [(payload, timeout_s) for payload in payloads])
     assert len(done.endings) == len(payloads)
     return list(done.endings)
@@ -205,6 +220,14 @@ def test_each_item_of_a_part_has_an_ending_of_its_own() -> None:
     assert b'in act\n    raise ValueError(what)' in final.error and b"skuld_py" not in final.error
     assert isinstance(none, Failed) and none.is_final and "no call" in none.words
     assert isinstance(strange, Returned), "annotations of plain types check nothing"
+
+
+def test_an_item_whose_argument_leaves_the_process_as_it_is_made_ends_for_itself() -> None:
+    left, fine = ran(tread.call(Trap(0)).replace(b"number\x00", b"number\x04"), tread.call(Trap(0)),
+                     name="batching.tread")
+
+    assert isinstance(left, Failed) and left.words == "SystemExit: 4"
+    assert isinstance(fine, Returned)
 
 
 def test_behind_its_budget_a_part_begins_nothing_and_its_first_item_always() -> None:

@@ -128,6 +128,22 @@ def test_a_claim_is_lost_at_its_deadline_whatever_the_worker_says() -> None:
     assert not here.is_lost
 
 
+def test_before_a_deadline_is_believed_it_is_asked_whether_the_lease_was_renewed() -> None:
+    asked: list[float] = []
+    nobody: Any = None
+
+    def renewed() -> float:
+        asked.append(time.monotonic() + 60 if len(asked) == 1 else 0.0)
+        return asked[-1]
+
+    here = TaskContext(ID, 9, "q", time.monotonic() + 60, nobody, nobody, renewed=renewed)
+    assert not here.is_lost and not asked
+    here._deadline = 0.0
+    assert here.is_past and here.is_past is False
+    here.check()
+    assert here.deadline == asked[1] and len(asked) == 2
+
+
 def test_a_deadline_never_moves_back() -> None:
     here = context()
     before = here.deadline
@@ -263,6 +279,9 @@ def test_what_is_no_entry_is_refused_where_it_is_said(words: dict[str, Any]) -> 
 def test_progress_takes_numbers() -> None:
     with pytest.raises(Refused):
         context().progress(object(), 1)  # type: ignore[arg-type]
+    for done, total in (([1], 2), (1, "2"), (None, 2)):  # a list may hold anything by the time it is written
+        with pytest.raises(Refused, match="two numbers"):
+            context().progress(done, total)  # type: ignore[arg-type]
 
 
 def test_a_long_text_is_cut() -> None:

@@ -221,6 +221,36 @@ def test_what_a_full_pipe_does_not_take_is_said_later_in_order(tmp_path: Path) -
     assert max(map(len, heard.splitlines())) < 4_096
 
 
+def test_what_a_renewer_has_said_is_heard_before_a_claim_is_given_up(tmp_path: Path) -> None:
+    renewer = Renewer([], 60.0, tmp_path / "log", on_lost=print, on_extended=lambda *_: None, on_cancelled=print)
+    key = (bytes(20), 7, bytes(8))
+    reading, writing = os.pipe()
+    with open(reading, "rb", 0) as ours, open(writing, "wb", 0) as theirs:
+        renewer._child = cast(Any, SimpleNamespace(stdin=theirs))
+        renewer.hold([key], 1.0)
+        found: list[float] = []
+        asking = threading.Thread(target=lambda: found.append(renewer.newest(key)))
+        asking.start()
+        *_, line = [ours.readline(), ours.readline()]
+        renewer._hear({"extended": [key[0].hex(), key[1], key[2].hex()], "deadline": 90.0})
+        renewer._hear(json.loads(line))
+        asking.join(PATIENCE_S)
+        assert found == [90.0]
+        assert renewer.newest((bytes(20), 8, bytes(8))) == 0.0
+
+
+def test_a_renewer_gives_an_echo_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.renewer.ECHO_S", PATIENCE_S)
+    renewer = Renewer(["127.0.0.1:9"], 60.0, tmp_path / "log", on_lost=print, on_extended=print,
+                      on_cancelled=print)
+    renewer.start()
+    try:
+        renewer.newest((bytes(20), 7, bytes(8)))
+        assert renewer._echoed > 0
+    finally:
+        renewer.close()
+
+
 def test_a_batch_is_told_of_when_it_takes_long_at_a_pace_and_when_it_is_over() -> None:
     engine, news = FakeEngine(), 0
     engine.gate.clear()

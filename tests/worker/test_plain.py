@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 import skuld_py
@@ -147,6 +149,35 @@ def forever() -> None:
         raise
 
 
+@skuld_py.task(name="plain.vandalize")
+def vandalize(context: Any) -> None:
+    context.journal = None
+
+
+@skuld_py.task(name="plain.grab")
+def grab(seconds: int) -> None:
+    NOTED.begun.release()
+    ctypes.PyDLL(None).sleep(seconds)  # with the interpreter's lock
+
+
+@attrs.define
+class Trap:
+    number: int
+
+    def __attrs_post_init__(self) -> None:
+        raise SystemExit(4)
+
+
+@skuld_py.task(name="plain.tread")
+def tread(trap: Trap) -> None:
+    """Never called: its argument cannot be made."""
+
+
+@skuld_py.task(name="plain.tread_awaited")
+async def tread_awaited(trap: Trap) -> None:
+    """Never called either."""
+
+
 @pytest.fixture
 def start(cluster: LocalCluster, queue: str, tmp_path: Path) -> Iterator[Start]:
     global NOTED  # noqa: PLW0603 - each test has its own; the tasks find it by name
@@ -213,6 +244,57 @@ def test_a_result_that_fails_when_it_is_read_leaves_its_task_dead(
     eventually(lambda: client.get(task).state == "dead")
     assert b"OSError: the rows are gone" in (client.get(task).error or b"")
     assert client.results([client.enqueue(queue, add.call(2))], wait_s=60) == [3]
+
+
+def test_what_is_raised_around_a_function_fails_its_task_and_frees_its_slot(
+    start: Start, client: Client, queue: str
+) -> None:
+    payloads = [skuld_py.call(name, {"number": 1}) for name in ("plain.tread", "plain.tread_awaited")]
+    tasks = client.enqueue_many(queue, payloads, retry=Retry(1))
+    start(slots=1)
+
+    assert [end.state for end in client.ends(tasks, wait_s=60)] == ["dead", "dead"]
+    assert {client.get(task).error for task in tasks} == {b"SystemExit: 4"}
+    assert client.results([client.enqueue(queue, add.call(2))], wait_s=60) == [3]
+
+
+def test_a_task_that_holds_the_interpreter_for_longer_than_a_lease_costs_nobody_a_claim(
+    start: Start, client: Client, queue: str
+) -> None:
+    running = start(slots=2, lease_s=3.0)
+    neighbour = client.enqueue(queue, hold_up.call())
+    assert NOTED.begun.acquire(timeout=20)
+    grabber = client.enqueue(queue, grab.call(4))
+    assert NOTED.begun.acquire(timeout=20)
+    NOTED.gate.set()
+
+    assert client.results([grabber, neighbour], wait_s=60) == [None, None]
+    assert [len(client.get(task).claims) for task in (grabber, neighbour)] == [1, 1]
+    assert not running.has_said("lost")
+
+
+def test_a_worker_does_not_go_on_without_the_thread_that_writes(
+    start: Start, client: Client, queue: str
+) -> None:
+    client.enqueue(queue, vandalize.call())
+    running = start()
+
+    assert running.end() == 1
+    assert running.has_said("the thread scribe failed, and no worker goes on without it: AttributeError")
+
+
+def test_an_engine_that_cannot_be_loaded_ends_the_worker_and_that_is_said(
+    start: Start, client: Client, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: FakeEngine) -> None:
+        raise FileNotFoundError("the current directory")
+
+    monkeypatch.setattr(FakeEngine, "start", fail)
+    client.enqueue(queue, on_spark.call(2))
+    running = start()
+
+    assert running.end() == 1
+    assert running.has_said("Spark does not start: FileNotFoundError: the current directory")
 
 
 def test_an_engine_that_dies_takes_no_plain_function_along(

@@ -19,10 +19,13 @@ from typing import Any
 import psutil
 import pytest
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from skuld_py.errors import Refused
 from skuld_py.worker import spark_jvm
 from skuld_py.worker.spark_session import SparkRuntime
+from skuld_py.worker.spark_worker import SparkEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -165,6 +168,24 @@ def test_a_frozen_jvm_is_seen_in_time(runtime: SparkRuntime) -> None:
     finally:
         os.kill(runtime.process_id, signal.SIGCONT)
     assert runtime.is_alive()
+
+
+@pytest.mark.parametrize("part", ["_jsc", "_active_spark_context", "_gateway", "_jvm", "_instantiatedSession"])
+def test_a_pyspark_that_a_task_took_apart_is_no_more_alive_than_its_jvm_would_be(
+    runtime: SparkRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str
+) -> None:
+    session = runtime.session
+    owner: Any = {"_jsc": session.sparkContext, "_instantiatedSession": SparkSession}.get(part, SparkContext)
+    assert runtime.is_alive()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, part, None)
+        assert not (runtime.is_whole or runtime.is_alive())
+        assert runtime.jobs(list) is None or part != "_jsc"
+        engine = SparkEngine(tmp_path)
+        engine._runtime = runtime
+        assert engine.is_gone()
+    assert runtime.is_alive() and not engine.is_gone()
 
 
 def test_a_process_has_one_spark(runtime: SparkRuntime, tmp_path: Path) -> None:

@@ -111,6 +111,8 @@ def _ending(function: Callable[..., Any], traits: Traits, payload: bytes, timeou
         call = rebuilt(function, decode_call(payload))
     except Refused as problem:
         return refused(problem)
+    except BaseException as error:  # a class of the application's makes its arguments
+        return ended_by(error, traits)
     try:
         if timeout_s is None or timeout_s > TIMER_S_MAX:
             value = function(*call.args, **call.kwargs)

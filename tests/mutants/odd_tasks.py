@@ -1,0 +1,88 @@
+"""Mutants of what a worker does about task functions whose own code does harm: around their calls, and beside."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+WORDS = "tests/worker/test_failure_words.py::"
+OWN_CODE = WORDS + "test_an_error_whose_own_code_raises_is_kept_all_the_same"
+DEEP = WORDS + "test_of_a_deep_stack_the_beginning_and_the_end_are_kept"
+AROUND = "tests/worker/test_plain.py::test_what_is_raised_around_a_function_fails_its_task_and_frees_its_slot"
+LOOP = "tests/worker/test_event_loop.py::test_the_loop_turns_on_whatever_a_coroutine_does_to_it"
+APART = ("tests/worker/test_spark_session.py::"
+         "test_a_pyspark_that_a_task_took_apart_is_no_more_alive_than_its_jvm_would_be")
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("words-that-leave", "an error whose text ends the thread keeps its slot for ever", "outcome.said",
+           "    except BaseException as problem:\n", "    except Exception as problem:\n", "W4", OWN_CODE,
+           seeds=0),
+    mutant("names-that-leave", "an error whose name ends the thread keeps its slot for ever", "outcome._name_of",
+           "    except BaseException:", "    except Exception:", "W4", OWN_CODE, seeds=0),
+    mutant("liars-believed", "an error is asked for its class", "endings.ended_by",
+           "issubclass(type(error), Dead)", "isinstance(error, Dead)", "W4", OWN_CODE, seeds=0),
+    mutant("liars-forgiven", "a policy asks an error for its class", "Traits.forgives",
+           "not issubclass(kind, self.never)", "not isinstance(error, (self.never, Refused))", "W4", OWN_CODE,
+           seeds=0),
+    mutant("results-that-leave", "a result whose code leaves the process is nobody's error", "endings.ended_with",
+           "    except BaseException as error:\n", "    except Exception as error:\n", "W4",
+           WORDS + "test_a_result_whose_own_code_leaves_the_process_is_no_result", seeds=0),
+    mutant("modules-have-names", "an error of a module with another name than a text has no place",
+           "outcome._traced", 'str(frame.f_globals.get("__name__", ""))', 'frame.f_globals.get("__name__", "")',
+           "W4", WORDS + "test_the_place_of_an_error_is_looked_for_in_any_module", seeds=0),
+    mutant("whole-stacks", "a stack of a million frames is read whole", "outcome._traced",
+           "    if len(theirs) > FRAMES_MAX:\n", "    if False:\n", "W4", DEEP, seeds=0),
+    mutant("places-that-raise", "an error whose sources cannot be read keeps its slot for ever",
+           "outcome._traced", "    except BaseException as problem:", "    except OSError as problem:", "W4", DEEP,
+           seeds=0),
+    mutant("runs-without-end", "what is raised around a function leaves its run without an end", "Run._main",
+           "            except BaseException as error:\n", "            except Refused as error:\n", "W4", AROUND,
+           seeds=0),
+    mutant("courses-without-end", "what is raised around an async function leaves its run without an end",
+           "Run._await", "        except BaseException as error:\n", "        except Refused as error:\n", "W4",
+           AROUND, seeds=0),
+    mutant("arguments-that-leave", "an argument that leaves the process takes its batch along", "part._ending",
+           "    except BaseException as error:  # a class", "    except Exception as error:  # a class", "W4",
+           "tests/worker/test_batching.py::"
+           "test_an_item_whose_argument_leaves_the_process_as_it_is_made_ends_for_itself", seeds=0),
+    mutant("loop-stopped", "a task that stops the event loop stops all others", "EventLoop._serve",
+           "        while not self._is_closing:\n", "        for _ in range(1):\n", "W4", LOOP, seeds=0),
+    mutant("loop-left", "a task that leaves the event loop by sys.exit stops all others", "EventLoop._serve",
+           "            except BaseException as error:", "            except Exception as error:", "W4", LOOP,
+           seeds=0),
+    mutant("deaf-worker", "a worker goes on without the thread that writes for it", "Helped._guarded",
+           "            self.on_failure(f", "            print(f", "W4",
+           "tests/worker/test_plain.py::test_a_worker_does_not_go_on_without_the_thread_that_writes", seeds=0),
+    mutant("spark-never-comes", "tasks wait for ever for a Spark that cannot be loaded", "Ignition._begin",
+           "            except BaseException as error:", "            except ArithmeticError as error:", "W4",
+           "tests/worker/test_plain.py::test_an_engine_that_cannot_be_loaded_ends_the_worker_and_that_is_said",
+           seeds=0),
+    mutant("left-for-ever", "a worker whose tasks left a thread behind never ends", "leaving.leave",
+           "    timer.start()\n", "", "W4",
+           "tests/worker/test_leaving.py::test_what_a_task_left_running_does_not_keep_the_process", seeds=0),
+    mutant("left-by-a-daemon", "a worker waits for its own end", "leaving.leave", "    timer.daemon = True\n", "",
+           "W4", "tests/worker/test_leaving.py::test_a_process_in_which_nothing_is_left_ends_by_itself", seeds=0),
+    mutant("closed-stderr", "a worker ends when a task has closed standard error", "_Handler.handleError",
+           "        if not self.stream.closed:\n", "        if True:\n", "W4",
+           "tests/cli/test_logs.py::test_nobody_fails_for_a_line_that_cannot_be_written", seeds=0),
+    mutant("clock-before-word", "a claim is given up though its lease was renewed while a task held the lock",
+           "TaskContext.is_past", "            self.extend(self._renewed())\n", "            pass\n", "W7",
+           "tests/worker/test_context.py::"
+           "test_before_a_deadline_is_believed_it_is_asked_whether_the_lease_was_renewed", seeds=0),
+    mutant("renewer-interrupted", "a renewer is not heard out before a claim is given up", "Renewer.newest",
+           "                self._hearing.wait_for(lambda: self._echoed >= asked, ECHO_S)\n", "", "W7",
+           "tests/worker/test_desk.py::test_what_a_renewer_has_said_is_heard_before_a_claim_is_given_up", seeds=0),
+    mutant("renewer-without-echo", "a renewer gives no echo", "_Process._hear",
+           '            _tell(echo=words["echo"])\n', "            pass\n", "W7",
+           "tests/worker/test_desk.py::test_a_renewer_gives_an_echo_at_once", seeds=0),
+    mutant("black-hole", "every task fails in a PySpark that one took apart, and the worker goes on",
+           "SparkRuntime.is_alive", " or not self.is_whole", "", "W1", APART, seeds=0),
+    mutant("slow-black-hole", "a PySpark that was taken apart is given up when it has been silent for long",
+           "SparkEngine.is_gone", "        if not self._runtime.is_whole:\n", "        if False:\n", "W1", APART,
+           seeds=0),
+    mutant("taken-apart-and-raised", "who asks a PySpark that was taken apart ends by what it raises",
+           "_Supervisor.ask", "        except Exception:", "        except (TimeoutError, OSError):", "W1",
+           APART, seeds=0),
+    mutant("progress-of-anything", "progress is a list that changes before it is written", "Journal.progress",
+           "        if not all(isinstance(number, int | float) for number in (done, total)):\n",
+           "        if False:\n", "W4", "tests/worker/test_context.py::test_progress_takes_numbers", seeds=0),
+)

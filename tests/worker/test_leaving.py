@@ -1,0 +1,43 @@
+"""A worker's process ends, whatever its tasks have left running in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from skuld_py.embedded import python
+
+LEFT = {
+    "a thread": "threading.Thread(target=never.wait, name='stray', daemon=False).start()",
+    "a pool": "ThreadPoolExecutor(1).submit(never.wait)",
+}
+PROGRAM = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from skuld_py.worker.leaving import leave
+
+never = threading.Event()
+thread = threading.Thread(target=lambda: {left}, daemon=True)
+thread.start()
+thread.join()
+leave(7, after_s=0.2)
+sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("what", LEFT)
+def test_what_a_task_left_running_does_not_keep_the_process(what: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", PROGRAM.format(left=LEFT[what])], env=python.environment(),
+                           capture_output=True, timeout=60, check=False)
+
+    assert ended.returncode == 7, ended.stderr
+    assert b"is ended: " + (b"stray" if what == "a thread" else b"a pool") in ended.stderr
+
+
+def test_a_process_in_which_nothing_is_left_ends_by_itself() -> None:
+    ended = subprocess.run([sys.executable, "-c", PROGRAM.format(left="0").replace("0.2", "600")],
+                           env=python.environment(), capture_output=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stderr) == (7, b"")
