@@ -74,7 +74,7 @@ def random_command(random: Random, replica: Replica, more: More = ()) -> Command
         lambda: random_flow(random, replica),
         lambda: SetReplicas(random.randint(1, 5)),
     ]
-    weights = [6, 6, 6, 1, 4, 3, 4, 2, 2, 2, 1, 1, 6, 2]
+    weights = [6, 6, 6, 1, 4, 3, 4, 2, 2, 2, 1, 1, 6, 1]
     if more and random.random() < 0.4:
         return random.choice(more)(random)
     return random.choices(choices, weights)[0]()

@@ -53,7 +53,7 @@ def replicas(random: Random, count: int) -> list[Replica]:
     found = []
     for _ in range(count):
         writer = Writer(random, Replica(replicas=2), COMMANDS)
-        for _ in range(random.randint(3, 40)):
+        for _ in range(random.randint(3, 80)):
             writer.next(flows(writer) if random.random() < 0.5 else ())
         found.append(writer.replica)
     return found
@@ -82,9 +82,9 @@ def outcome(played: Played, written: frozenset[str]) -> object:
 def test_commands_read_and_write_what_they_declare_and_nothing_else() -> None:
     """Undeclared reads would see another replica's values; undeclared writes would change them."""
     random = Random(6)
-    others = replicas(random, 60)
+    others = replicas(random, 200)
     applied: Counter[str] = Counter()
-    for replica in others * 6:
+    for replica in others * 4:
         writer = Writer(random, replica, COMMANDS)
         for _ in range(12):
             writer.replica = replica

@@ -16,15 +16,15 @@ MUTANTS: tuple[Mutant, ...] = (
            'the claim that spoke is over for good."""\n',
            'the claim that spoke is over for good."""\n\n    is_promise = False\n', "D7"),
     mutant("w-ignored", "one copy is enough, whatever was asked for", "Admission.owners",
-           "return w or self._majority", "return 1", "D7"),
+           "        return w\n", "        return 1\n", "D7"),
     mutant("answers-counted-not-nodes", "a repeated acknowledgement counts again", "QuorumOperation.count",
            "            if partition not in excepted:\n                self.needs[partition].have[peer] = None\n",
            "            if partition not in excepted:\n                self.needs[partition].have[peer] = None\n"
            "                for name in self.needs[partition].cohort[:len(self.needs[partition].have)]:\n"
            "                    self.needs[partition].have[name] = None\n", "D7"),
     mutant("copies-of-the-best-task", "the most copied partition of a batch is counted", "WriteOperation._copies",
-           "return min([need.copies() for need in self.needs.values()])",
-           "return max([need.copies() for need in self.needs.values()])", "D7"),
+           "return min([need.copies(self._w, self._needs_majority)",
+           "return max([need.copies(self._w, self._needs_majority)", "D7"),
     mutant("conflict-not-told", "another body under a known id is acknowledged", "Replica.store_tasks",
            "            conflicts = [key[2:] for key, body in other if (key, body) not in first]\n",
            "            conflicts = []\n", "D3"),
