@@ -104,7 +104,8 @@ def test_the_node_hears_of_the_session_only_from_the_log() -> None:
 
 def test_what_the_log_says_is_told_to_the_node_at_once_and_to_the_shell() -> None:
     node, _, wishes = joined()
-    news: list[Any] = [NodesChanged(("h:1",), replicas=3), MembersChanged((ANNA,)), SessionChanged(Session.CONNECTED)]
+    news: list[Any] = [NodesChanged(("h:1",), replicas=3), MembersChanged((ANNA,)),
+                       SessionChanged(Session.CONNECTED)]
     assert node.told[-3:] == news
     assert [wish.event for wish in wishes if isinstance(wish, Announce)] == news
     at = wishes.index(Announce(news[2]))
