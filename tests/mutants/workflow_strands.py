@@ -132,6 +132,7 @@ MUTANTS: tuple[Mutant, ...] = (
           "life = 0 if rules < STRANDS_SINCE or isinstance(message, m.Submit) else message.life",
           "life = 0 if isinstance(message, m.Submit) else message.life"),
     _seen(NODE + "under_rules_without_strands_no_life_is_named_and_several_feeders_are_refused",
-          "feeders-under-older-rules", "several feeders are taken where older releases know one", "rows.command_of",
+          "feeders-under-older-rules", "several feeders are taken where older releases know one",
+          "rows.command_of",
           "        _check_old(message, rules)\n", "        pass\n"),
 )
