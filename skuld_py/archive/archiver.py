@@ -20,6 +20,10 @@ its leader says that all up to then is gone; until then it is asked again, until
 nothing could be deleted. A leader of a release before protocol 3 does not say it: there a partition is done when
 nothing is on offer and no slice is under way.
 
+Where a cluster has other things to do, a run keeps to a rate: its batches are smaller then, and the next one is
+read when the rate allows it. Nodes are asked for no more than that, too. Rejected: to give way by itself where
+nodes are slow to answer (an archiver does not see why they are, and a backlog would grow unasked).
+
 Pure but for what it is given: a source, a sink, a clock, a pause, and how to do one thing beside another.
 """
 
@@ -44,6 +48,8 @@ PAGES_EACH = 4
 AT_ONCE = 8
 """Questions that are on their way at a time: an answer may have some MiB."""
 PAUSE_S = 0.5
+PACED_S = 2.0
+"""With a rate, a batch has what this time allows: pages are not on offer for long, and nodes see no bursts."""
 IDLE_FILES = 16
 """So many small files of a day and a queue are compacted when there is nothing else to do."""
 REFUSALS_MAX = 16
@@ -152,9 +158,10 @@ class _Batch:
         self.tasks += len(page.records)
         self.size += sum(size_of_record(record) for record in page.records if record is not None)
 
-    @property
-    def is_full(self) -> bool:
-        return self.tasks >= BATCH_TASKS or self.size >= BATCH_BYTES
+    def is_full(self, rate: float) -> bool:
+        """``rate``: tasks a second, 0 for any."""
+        most = min(BATCH_TASKS, rate * PACED_S) if rate else BATCH_TASKS
+        return self.tasks >= most or self.size >= BATCH_BYTES
 
 
 @attrs.frozen
@@ -172,11 +179,12 @@ def _later(work: Callable[[], None]) -> Callable[[], None]:
 
 
 class Archiver:
-    """Moves what is on offer from a source to a sink, run by run. ``on_batch`` is told after each batch."""
+    """Moves what is on offer from a source to a sink, run by run. ``on_batch`` is told after each batch. ``rate``:
+    so many tasks a second at most, to a page; 0 for as many as go."""
 
     def __init__(self, source: Source, sink: Sink, partitions: int, *, name_batch: Callable[[], str],
                  clock: Callable[[], float], pause: Callable[[float], None], beside: Beside = _later,
-                 on_batch: Callable[[Report], None] = lambda report: None) -> None:
+                 on_batch: Callable[[Report], None] = lambda report: None, rate: float = 0) -> None:
         self._source = source
         self._sink = sink
         self._partitions = [_Partition(number) for number in range(partitions)]
@@ -188,6 +196,9 @@ class Archiver:
         self._written: dict[int, dict[bytes, int]] = {}
         """Of each partition the tasks that are written and not known to be deleted, each with its digest."""
         self._first = 0
+        self._rate = rate
+        self._free_s = 0.0
+        """From then on the rate allows another batch."""
         self.report = Report()
 
     def run(self, wait_s: float) -> Report:
@@ -202,6 +213,8 @@ class Archiver:
         self._partitions = [_Partition(partition.number) for partition in self._partitions]
         moved_s, writing, wait = self._clock(), _Batch(), _nothing
         while True:
+            if (early_s := self._free_s - self._clock()) > 0:
+                self._pause(early_s)
             batch = self._read()
             wait()
             done, writing = writing, batch
@@ -222,16 +235,18 @@ class Archiver:
     def _read(self) -> _Batch:
         """The next batch: of each partition a page, and another, until it is full or there are no more. The next
         one begins with a partition for which there was no room."""
-        batch, self.report.waiting = _Batch(), {}
+        batch, self.report.waiting, begun_s = _Batch(), {}, self._clock()
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
-        while line and not batch.is_full:
+        while line and not batch.is_full(self._rate):
             asked = [line.popleft() for _ in range(min(AT_ONCE, len(line)))]
             answers = self._source.offered([each.question for each, _ in asked])
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
                      if self._take(partition, answer, batch) and pages + 1 < PAGES_EACH]
         self._first = line[0][0].number if line else 0
         self.report.ended = sum(partition.ended for partition in self._partitions)
+        if self._rate:
+            self._free_s = max(self._free_s, begun_s) + batch.tasks / self._rate
         return batch
 
     def _take(self, partition: _Partition, answer: Page | SkuldError, batch: _Batch) -> bool:

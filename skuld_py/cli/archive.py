@@ -39,6 +39,8 @@ LEFT = 1
               show_default="once", help="Go on until Ctrl-C, and look again after this time.")
 @click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="30s",
               help="How long to ask again partitions of which something may be on offer soon.")
+@click.option("--rate", type=click.IntRange(1), metavar="N", default=None, show_default="as fast as it goes",
+              help="Take at most N tasks a second from the nodes, where they have other things to do.")
 @keep_option
 @click.option("--replace", "replaces", is_flag=True, show_default=False,
               help="From now on this is the cluster's archive, instead of the one that was.")
@@ -49,8 +51,8 @@ LEFT = 1
 @timeout_option("30s")
 @json_option
 @click.pass_context
-def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, keep_days: int | None,
-            replaces: bool, form: str, conf: dict[str, str], nodes: str, timeout_s: float,
+def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, rate: int | None,
+            keep_days: int | None, replaces: bool, form: str, conf: dict[str, str], nodes: str, timeout_s: float,
             as_json: bool) -> None:
     """Write tasks that ended longer ago than the nodes' --retention to Parquet files below ROOT, with claims, logs
     and results, and then have them deleted. Nothing is deleted that is not written.
@@ -69,6 +71,7 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     Examples:
       skuld archive /srv/skuld-archive
       skuld archive /srv/skuld-archive --every 1h
+      skuld archive /srv/skuld-archive --every 1m --rate 5000
       skuld archive /srv/skuld-archive --format delta
       skuld archive s3a://bucket/skuld --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2 --wait 5m
     """
@@ -83,7 +86,7 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         with connected(nodes, timeout_s) as client:
             client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
         progress = _Progress(as_json)
-        archiver = _archiver(stack, nodes, timeout_s, place, site, conf, progress)
+        archiver = _archiver(stack, nodes, timeout_s, place, site, conf, progress, rate)
         said.append(_run(archiver, progress, wait_s, every_s, as_json, partial(_tidy, site, keep_days, as_json)))
     if not said and every_s is None:
         click.echo("interrupted; what is not deleted is offered again", err=True)
@@ -120,7 +123,7 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
 
 
 def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: Site | None, conf: dict[str, str],
-              progress: _Progress) -> Archiver:
+              progress: _Progress, rate: int | None) -> Archiver:
     from skuld_py.archive.archiver import Archiver
     from skuld_py.archive.rows import BatchNames, Rows
     from skuld_py.archive.source import one_beside, source_of
@@ -132,7 +135,7 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
     sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster, now_ms)
     return Archiver(source, sink, partitions, name_batch=BatchNames(now_ms, secrets.randbits(32)), clock=monotonic,
-                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress)
+                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress, rate=rate or 0)
 
 
 def _is_written_here(place: Any) -> bool:

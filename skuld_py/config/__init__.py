@@ -18,8 +18,8 @@ from skuld_py.errors import Refused
 RULES = 4
 """The newest rules of a cluster that this program can go by. Rules 2: a place belongs to its node's newest life,
 and failures have no words in the digest. Rules 3: nodes speak protocol 3 to each other, and the log carries
-workflows. Rules 4: tasks may be there instead of others, queues have caps for each holder, and the number of
-copies of a task may change."""
+workflows. Rules 4: tasks may be there instead of others, queues have caps for each holder, inputs of workflows
+several feeders, and the number of copies of a task may change."""
 PROTOCOLS = (1, 3)
 """What this program understands, the oldest first."""
 PROTOCOL_VERSION = PROTOCOLS[-1]

@@ -53,6 +53,33 @@ def test_a_full_batch_is_written_before_the_next_page_is_asked_for(monkeypatch: 
                          ("archived", 2)]
 
 
+def test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_that(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "AT_ONCE", 1)
+    over = world(4, 4, 1)
+    read_s: list[float] = []
+
+    def offered(questions: Sequence[Question]) -> Sequence[Page | SkuldError]:
+        read_s.append(over.now_s)
+        return World.offered(over, questions)
+    monkeypatch.setattr(over, "offered", offered)
+
+    report = archiver(over, rate=2).run(wait_s=0)
+
+    written = [count for what, count in over.said if what == "written"]
+    assert (report.deleted, sum(written)) == (9, 9) and len(written) >= 2
+    assert all(count <= 4 for count in written)
+    assert max(read_s) >= (9 - 1) / 2 and over.pauses == len({*read_s}) - 1
+
+
+def test_without_a_rate_no_batch_waits() -> None:
+    over = world(4, 4, 1)
+
+    archiver(over).run(wait_s=0)
+
+    assert over.pauses == 0 and over.now_s == 0.0
+
+
 def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archiving, "BATCH_BYTES", 1_000)
     monkeypatch.setattr(archiving, "AT_ONCE", 1)

@@ -41,7 +41,7 @@ ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "
 """Arguments of methods that are options of verbs."""
 GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page", "delay_s",
          "results", "errors", "name", "after", "like", "partition", "definition", "reason", "fence", "position",
-         "node", "prefix"}
+         "node", "prefix", "life"}
 """Arguments of methods that are arguments of verbs, or the verb's own affair."""
 
 

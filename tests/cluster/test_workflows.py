@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import attrs
@@ -11,7 +12,7 @@ from cluster.random_log import Writer, random_flow
 from cluster.scenario import PLAN, row_of
 from skuld_py.cluster.log.commands import COMMANDS, Command, ExhaustInput, KillWorkflow, SealOutput, SubmitWorkflow
 from skuld_py.cluster.log.entries import Entry, decode
-from skuld_py.cluster.log.play import Outcome, Played, play
+from skuld_py.cluster.log.play import Outcome, Played, failed, play
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.log.workflows import (
     LIVE_MAX,
@@ -216,6 +217,41 @@ def test_releases_that_know_no_workflows_have_the_same_replica_under_their_rules
         met += b"workflow" in raw
     assert met > 30
     assert "workflows" not in writer.replica.text()
+
+
+def without_strands(replica: Replica, at: int, raw: bytes) -> Replica:
+    """What a release makes of an entry that knows workflows, and neither strands nor lives."""
+    try:
+        command = decode(raw).command
+    except Malformed:
+        return play(replica, at, raw).replica
+    unknown = sorted({"life", "strand"} & json.loads(raw)["with"].keys())
+    if not unknown:
+        return play(replica, at, raw, {kind: each for kind, each in COMMANDS.items() if each.since <= 3}).replica
+    problem = f"{type(command).__name__}.{unknown[0]}: is not known to this version"
+    return failed(attrs.evolve(replica, version=at), at, None, Outcome.FAILED, problem).replica
+
+
+def test_releases_that_know_no_strands_and_lives_have_the_same_replica_under_their_rules() -> None:
+    random = Random(4)
+    writer = Writer(random, Replica(replicas=2, rules=3), COMMANDS)
+    theirs, met = writer.replica, 0
+    for at in range(600):
+        raw = writer.next([lambda random: random_flow(random, writer.replica)])
+        theirs = without_strands(theirs, at, raw)
+
+        assert theirs.digest() == writer.replica.digest(), raw
+        met += b'"life"' in raw or b'"strand"' in raw
+    assert met > 30
+
+
+def test_under_their_rules_an_input_has_one_strand_whatever_is_submitted() -> None:
+    steps = (attrs.evolve(row_of("in1"), most=4), row_of("out1"))
+    replica = written(Replica(rules=3), submission("w", steps)).replica
+    assert replica.workflows["w"].strands("in1") == 1 and "is_split" not in replica.text()
+
+    assert written(replica, ExhaustInput("w", "in1")).replica.workflows["w"].exhausted == ("in1",)
+    assert written(Replica(), submission("w", steps)).replica.workflows["w"].strands("in1") == 4
 
 
 def test_where_there_are_none_the_text_is_as_before_and_where_there_are_it_has_them() -> None:

@@ -60,4 +60,8 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by("tests/node/test_identity.py::test_the_only_copy_is_not_filled_as_the_log_says_now",
              "only-copies-as-created", "how many copies there are is as the log says", "start.prepare",
              "count = copies or (lambda: parameters.replicas)", "count = lambda: parameters.replicas"),
+    mutant("copies-of-a-name", "a name that stands for a task tells of copies that are not there",
+           "WriteRequests._write_unsettled",
+           "is_as_created = self._view.replicas == self._view.parameters.replicas", "is_as_created = True", "D7",
+           RESIZING + "test_a_name_that_stands_for_a_task_tells_of_no_more_copies_than_there_are", seeds=0),
 )

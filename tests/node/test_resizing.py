@@ -10,7 +10,9 @@ import pytest
 from node.machines import Machines
 from node.operating import down, up
 from node.test_moving import enqueue, missing
+from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
+from skuld_py.model.body import Body, Header, split_body
 from skuld_py.model.document import Document, Member, seats_of
 from skuld_py.model.events import NodesChanged
 from skuld_py.partition.data.tables import prefix_of
@@ -102,6 +104,29 @@ def test_while_there_is_one_voter_owners_that_fill_count_as_copies(solo: tuple[M
 
 def batch_partition(batch: m.TaskBatch) -> int:
     return int.from_bytes(batch.ids[16:20], "big") & 3
+
+
+def test_a_name_that_stands_for_a_task_tells_of_no_more_copies_than_there_are() -> None:
+    machines = Machines(partitions=1, replicas=1)
+    machines.pass_time(3_000)
+    leader = machines.documents[0][1].leader
+    began_ms = machines.now_ms - machines.now_ms % 3_600_000
+
+    def named(payload: bytes) -> m.TaskBatch:
+        body = Body(Header("q", window_ms=3_600_000), payload=payload, made_ms=machines.now_ms, unique="once")
+        header, rest = split_body(body.encode())
+        return m.TaskBatch(header, ids.named_id("q", "once", began_ms, ""), columns.pack([rest]))
+    machines.ask(leader, m.Enqueue(1, 0, (named(b"1"),)), b"one")
+    machines.pass_time(200)
+    for name in machines.names:
+        if name != leader:
+            down(machines, name)
+    machines.give(leader, NodesChanged(tuple(machines.names), replicas=3))
+    machines.ask(leader, m.Enqueue(2, 0, (named(b"2"),)), b"two")
+    machines.pass_time(10_000)
+
+    assert [type(answer) for answer in machines.answers_to(b"one")] == [m.Acked]
+    assert [type(answer) for answer in machines.answers_to(b"two")] == [m.Failed]
 
 
 def test_from_three_copies_to_one_voters_go_one_at_a_time_and_no_task_goes_with_them(

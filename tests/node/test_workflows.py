@@ -131,6 +131,18 @@ def test_a_cluster_of_older_rules_has_no_workflows_and_the_answer_says_what_to_d
     assert told.code == "old_rules" and "skuld cluster rules NAME --raise" in told.text
 
 
+def test_under_rules_without_strands_no_life_is_named_and_several_feeders_are_refused(client: Asking) -> None:
+    client.log.settle(attrs.evolve(Replica(), rules=3), True)
+    several = attrs.evolve(SUBMIT, steps=(attrs.evolve(STEPS[0], least=1, most=2), *STEPS[1:]))
+    for asked in (several, attrs.evolve(EXHAUST, strand=1)):
+        told = client.ask(asked)
+        assert told.code == "old_rules" and "skuld cluster rules NAME --raise" in told.text
+    assert client.log.next == 0
+
+    assert client.ask(SUBMIT).outcome == "applied"
+    assert client.ask(attrs.evolve(EXHAUST, life=7)).outcome == "applied"
+
+
 def test_a_node_that_has_not_read_the_log_answers_nothing_of_it(client: Asking) -> None:
     client.log.settle(Replica(), False)
     assert {client.ask(each).code for each in (SUBMIT, ALL, m.Follow(1, 0, 1, 0))} == {"not_ready"}

@@ -25,6 +25,7 @@ from skuld_py.errors import Malformed
 T = TypeVar("T")
 SPARSE = {"is_sparse": True}
 """Metadata of a field that has a default and came later: no part of the text while it is empty."""
+UNKNOWN_FIELD = "is not known to this version"
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -109,5 +110,5 @@ def _read_object(kind: Any, plain: Any, where: str) -> Any:
             raise Malformed(f"{where}.{field.name}", "is missing")
     unknown = sorted(plain.keys() - hints.keys())
     if unknown:
-        raise Malformed(f"{where}.{unknown[0]}", "is not known to this version")
+        raise Malformed(f"{where}.{unknown[0]}", UNKNOWN_FIELD)
     return kind(**made)

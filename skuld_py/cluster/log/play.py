@@ -18,6 +18,7 @@ from enum import Enum
 
 import attrs
 
+from skuld_py.cluster.log.canonical import UNKNOWN_FIELD
 from skuld_py.cluster.log.commands import COMMANDS, Command, Inapplicable, Reaction, SetRules
 from skuld_py.cluster.log.entries import UNKNOWN_COMMAND, Entry, decode
 from skuld_py.cluster.log.replica import FAILED_MAX, Failure, Replica, Written
@@ -77,9 +78,13 @@ def play(replica: Replica, position: int, raw: bytes,
 
 def admit(here: Replica, position: int, entry: Entry) -> Replica | Played:
     """The replica in which the entry is its writer's newest; or what became of it when it does not count. A
-    command of later rules counts as one that cannot be read: releases that do not know it play it alike."""
+    command of later rules counts as one that cannot be read, and so does one with a field of later rules: releases
+    that do not know them play it alike."""
     if entry.command.since > here.rules:
         return failed(here, position, None, Outcome.FAILED, f"entry.do: {UNKNOWN_COMMAND}")
+    if newer := entry.command.newer_than(here.rules):
+        problem = Malformed(f"{type(entry.command).__name__}.{newer}", UNKNOWN_FIELD)
+        return failed(here, position, None, Outcome.FAILED, problem.message)
     if entry.writer in here.left:
         return Played(position, entry, here, Outcome.LATE)
     last = here.writers.get(entry.writer)

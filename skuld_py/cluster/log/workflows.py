@@ -37,8 +37,8 @@ from skuld_py.cluster.log.canonical import SPARSE
 from skuld_py.errors import Malformed
 from skuld_py.model.ids import from_text, time_of
 
-WORKFLOWS_SINCE = 3
-"""From these rules on there are workflows."""
+WORKFLOWS_SINCE, STRANDS_SINCE = 3, 4
+"""From these rules on there are workflows; and inputs with several strands, and entries that name a life."""
 LIVE_MAX = 1_000
 STEPS_MAX = 256
 WEIGHT_MAX = 4 << 20
@@ -166,6 +166,8 @@ class Workflow:
     sealed: tuple[str, ...] = ()
     reason: str = ""
     drained: tuple[str, ...] = attrs.field(default=(), metadata=SPARSE)
+    is_split: bool = attrs.field(default=False, metadata=SPARSE)
+    """Whether it was submitted under rules by which inputs have strands."""
     weight: int = attrs.field(default=attrs.Factory(lambda self: weight_of(self.steps), takes_self=True),
                               eq=False, repr=False)
     """About how many bytes its text has."""
@@ -182,7 +184,7 @@ class Workflow:
 
     def strands(self, step: str) -> int:
         """Into how many strands an input of a live one is split."""
-        return next(each.strands for each in self.steps if each.name == step)
+        return next(each.strands for each in self.steps if each.name == step) if self.is_split else 1
 
     def open_strands(self, step: str) -> int:
         """How many strands of an input may still bring something."""
@@ -221,6 +223,11 @@ class Workflow:
     def ended(self, state: State, position: int, reason: str = "") -> Workflow:
         """Its tombstone."""
         return Workflow(self.digest, self.plan, state.value, position, self.submitted, reason=reason)
+
+
+def has_strands(steps: tuple[StepRow, ...]) -> bool:
+    """Whether an input of these steps is split."""
+    return any(step.kind == INPUT and step.strands > 1 for step in steps)
 
 
 def strand_name(step: str, strand: int) -> str:

@@ -136,7 +136,7 @@ def input_of(replica: Replica) -> SeatsInput:
 def _demand(name: str, workflow: Workflow, number: _Number) -> DemandRow:
     steps = [step for step in workflow.steps if step.kind != INPUT or step.name not in workflow.exhausted]
     left = {step.name: workflow.open_strands(step.name) for step in steps
-            if step.kind == INPUT and step.strands > 1}
+            if step.kind == INPUT and workflow.strands(step.name) > 1}
     return DemandRow(name, tuple(step.name for step in steps),
                      tuple(min(step.least, left.get(step.name, step.least)) for step in steps),
                      tuple(left.get(step.name, step.most) for step in steps),

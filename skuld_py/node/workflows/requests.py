@@ -78,7 +78,7 @@ class WorkflowRequests(Duty):
 
     def _write(self, now_ms: int, origin: Origin, message: Asked) -> Operation | None:
         self._check_ready()
-        command = _checked(message)
+        command = _checked(message, self.playback.replica.rules)
         if (answer := self._known(origin, message, command)) is not None:
             self._operations.outbox.reply(origin, answer)
             return None
@@ -177,10 +177,10 @@ class WorkflowRequests(Duty):
         return waiting
 
 
-def _checked(message: Asked) -> Command:
+def _checked(message: Asked, rules: int) -> Command:
     """The command of a request; ``Refused`` when there can be none, or it does not fit into an entry."""
     try:
-        command = command_of(message)
+        command = command_of(message, rules)
     except Malformed as problem:
         raise Refused("bad_workflow", problem.message) from None
     size = len(Entry("w" * LIFE_CHARS_MAX, (1 << 63) - 1, command).encode())

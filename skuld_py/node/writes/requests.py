@@ -72,11 +72,13 @@ class WriteRequests:
     def _write_unsettled(self, now_ms: int, origin: Origin, message: m.Enqueue, w: int,
                          named: Mapping[bytes, Named], found: Found) -> None:
         """Store the tasks that have no unique name, or one that is free. A task that a name stands for already has
-        a majority of copies; it is written again only if ``w`` asks for more."""
+        a majority of copies; it is written again only if ``w`` asks for more, or if the cluster was created to
+        keep fewer copies or more, so that voters may not be as many as are wanted yet."""
         duplicates = [number for task_id, record in found.items() for number in named[task_id].others(record)]
         batches = [part for batch in message.batches if (part := without(batch, found))]
         left = {task_id: each for task_id, each in named.items() if task_id not in found}
-        if w > majority(self._view.replicas):
+        is_as_created = self._view.replicas == self._view.parameters.replicas
+        if w > majority(self._view.replicas) or not is_as_created:
             batches += [batch_of(task_id, record) for task_id, record in found.items()]
             left |= {task_id: Named({min(named[task_id].bodies): record}) for task_id, record in found.items()}
         if batches:

@@ -46,6 +46,13 @@ class Command:
     since: ClassVar[int] = 1
     """From these rules on it is a command; before that, an entry with it is one that cannot be read."""
 
+    def newer_than(self, rules: int) -> str:
+        """A field that says something and came with later rules than these (``since`` in its metadata); nothing
+        if there is none. The first by name, which is the one that a release without it tells of."""
+        kind: Any = type(self)
+        later = [field for field in attrs.fields(kind) if field.metadata.get("since", 1) > rules]
+        return min((field.name for field in later if getattr(self, field.name) != field.default), default="")
+
     def apply(self, replica: Replica, position: int) -> Replica:
         """The next replica; the same one if nothing changes. May raise ``Inapplicable``."""
         raise NotImplementedError

@@ -16,7 +16,7 @@ from skuld_py.cluster.log.canonical import SPARSE
 from skuld_py.cluster.log.commands.command import Inapplicable
 from skuld_py.cluster.log.commands.of_workflow import OfWorkflow
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.log.workflows import Workflow, is_step, is_strand, strand_name
+from skuld_py.cluster.log.workflows import STRANDS_SINCE, Workflow, is_step, is_strand, strand_name
 
 
 @attrs.frozen
@@ -26,7 +26,7 @@ class ExhaustInput(OfWorkflow):
     kind = "exhaust-input"
 
     step: str = attrs.field(validator=is_step)
-    strand: int = attrs.field(default=0, validator=is_strand, metadata=SPARSE)
+    strand: int = attrs.field(default=0, validator=is_strand, metadata={**SPARSE, "since": STRANDS_SINCE})
 
     def change(self, known: Workflow, position: int) -> Workflow:
         """Note it."""

@@ -79,7 +79,7 @@ FOOTPRINTS: Mapping[str, Footprint] = {
     SetReplicas.kind: footprint("nodes", "copies"),
     Gc.kind: footprint("", "collected left ring slots workflows writers"),
     SetRules.kind: footprint("", "rules"),
-    SubmitWorkflow.kind: footprint("", "workflows"),
+    SubmitWorkflow.kind: footprint("rules", "workflows"),
     KillWorkflow.kind: footprint("", "workflows"),
     ExhaustInput.kind: footprint("", "workflows"),
     SealOutput.kind: footprint("", "workflows"),

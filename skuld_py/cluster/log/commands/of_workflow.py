@@ -12,7 +12,7 @@ import attrs
 from skuld_py.cluster.log.canonical import SPARSE
 from skuld_py.cluster.log.commands.command import Command, Inapplicable
 from skuld_py.cluster.log.replica import Replica
-from skuld_py.cluster.log.workflows import WORKFLOWS_SINCE, Workflow, is_life, is_workflow
+from skuld_py.cluster.log.workflows import STRANDS_SINCE, WORKFLOWS_SINCE, Workflow, is_life, is_workflow
 
 
 @attrs.frozen
@@ -23,7 +23,8 @@ class OfWorkflow(Command):
     since = WORKFLOWS_SINCE
 
     workflow: str = attrs.field(validator=is_workflow)
-    life: int = attrs.field(default=0, kw_only=True, validator=is_life, metadata=SPARSE)
+    life: int = attrs.field(default=0, kw_only=True, validator=is_life,
+                            metadata={**SPARSE, "since": STRANDS_SINCE})
 
     def is_of(self, known: Workflow) -> bool:
         """Whether it is about this one of all of its id."""

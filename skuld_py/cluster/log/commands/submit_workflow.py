@@ -14,11 +14,13 @@ from skuld_py.cluster.log.commands.command import Command, Inapplicable
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.log.workflows import (
     LIVE_MAX,
+    STRANDS_SINCE,
     WEIGHT_MAX,
     WORKFLOWS_SINCE,
     StepRow,
     Workflow,
     are_steps,
+    has_strands,
     is_digest,
     is_percentage,
     is_plan,
@@ -51,7 +53,8 @@ class SubmitWorkflow(Command):
         if known is not None:
             return replica
         made = Workflow(self.digest, self.plan, since=position, submitted=position, spreading=self.spreading,
-                        percentage=self.percentage, steps=self.steps)
+                        percentage=self.percentage, steps=self.steps,
+                        is_split=replica.rules >= STRANDS_SINCE and has_strands(self.steps))
         living = live(replica.workflows)
         if len(living) >= LIVE_MAX:
             raise Inapplicable(f"{LIVE_MAX} workflows live already; kill one, or wait until one is complete")

@@ -80,7 +80,7 @@ def _exhausted(before: Workflow, after: Workflow, command: ExhaustInput) -> str:
     if after.sealed != before.sealed or command.step not in before.open_inputs:
         return "was exhausted where it has no input"
     row = next(each for each in before.steps if each.name == command.step)
-    said = {f"{command.step}:{strand}" for strand in range(row.strands)}
+    said = {f"{command.step}:{strand}" for strand in range(before.strands(row.name))}
     known = said & {*before.drained}
     if f"{command.step}:{command.strand}" not in said - known:
         return "was exhausted where it has no strand, or twice"
