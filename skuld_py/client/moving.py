@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -148,33 +148,43 @@ class Moving(Selecting):
         stored = yield from self._stored(copies, left)
         if not stored:
             return 0
-        there = {task.id: task for task in (yield from as_part(1, self._bare([copy.id for copy in stored])))}
-        firsts = []
-        for copy in stored:
-            why = _why_left(there[copy.id], to) if copy.id in there else "old"
-            left[why] += bool(why)
-            firsts += [] if why else [copy.first]
-        return (yield from as_part(1, self._cancelled(firsts))) if firsts else 0
+        living = yield from as_part(1, self._suiting(to, stored, {copy.id: "old" for copy in stored}, left))
+        if not living:
+            return 0
+        return (yield from as_part(1, self._cancelled([copy.first for copy in living])))
 
     def _copies(self, to: str, task_ids: Sequence[bytes], left: Counter[str]) -> Work[list[Copy]]:
         """The copies to be made. What others wait for is left; but a copy that is there waits, too, and then its
         first task is moved to the end."""
         made: list[Copy] = []
-        awaited: dict[TaskId, None] = {}
+        awaited: dict[bytes, str] = {}
         for start in range(0, len(task_ids), GET_TASKS):
             answer = (yield from ask(m.Got, m.Get(0, b"".join(task_ids[start : start + GET_TASKS])))).message
             for row in answer.tasks:
                 if len(row.body):
                     made.append(copy_of(row.id, row.body.unpack()[0], to))
                     if SUB in columns.unpack_u64(row.tokens):
-                        awaited[made[-1].id] = None
-        there = {task.id: task for task in (yield from self._bare([copy.id for copy in made]))}
-        free: list[Copy] = []
-        for copy in made:
-            why = _why_left(there[copy.id], to) if copy.id in there else "tied" if copy.id in awaited else ""
-            left[why] += bool(why)
-            free += [] if why else [copy]
-        return free
+                        awaited[made[-1].id] = "tied"
+        return (yield from self._suiting(to, made, awaited, left))
+
+    def _suiting(self, to: str, copies: Sequence[Copy], absent: Mapping[bytes, str],
+                 left: Counter[str]) -> Work[list[Copy]]:
+        """Those by which tasks are moved there, as a majority shows them; ``absent`` says why tasks are left whose
+        copies are not there. A copy is cancelled, too, when its first task was completed: that one is not left."""
+        there = {task.id: task for task in (yield from self._bare([copy.id for copy in copies]))}
+        suiting: list[Copy] = []
+        ended: list[Copy] = []
+        for copy in copies:
+            found = there.get(copy.id)
+            if found is None or found.queue != to:
+                why = absent.get(copy.id, "") if found is None else "elsewhere"
+                left[why] += bool(why)
+                suiting += [] if why else [copy]
+            else:
+                (ended if found.state in _NEVER_DONE else suiting).append(copy)
+        firsts = yield from self._bare([copy.first for copy in ended])
+        left["ended"] += sum(task.state not in ("completed", "cancelled") for task in firsts)
+        return suiting
 
     def _stored(self, copies: Sequence[Copy], left: Counter[str]) -> Work[list[Copy]]:
         """Those that a majority keeps now. Where one is too old, or in another queue, halves are asked for, so
@@ -206,10 +216,3 @@ class Moving(Selecting):
             first = yield from self._kept(copies[:half], left)
             return [*first, *(yield from as_part(len(first), self._kept(copies[half:], left)))]
         return copies
-
-
-def _why_left(copy: Task, to: str) -> str:
-    """Why the task is left that has this copy, ``""`` if it is moved by it."""
-    if copy.queue != to:
-        return "elsewhere"
-    return "ended" if copy.state in _NEVER_DONE else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant, mutant, script
 
 MOVING, ERRORS = "tests/client/test_moving.py::", "tests/node/test_errors.py::"
+AT_ONCE = "tests/client/test_moving_at_once.py::"
 DEPS = "tests/node/test_dependencies.py::"
 STORIES = "tests/client/test_verbs.py::"
 TAKEN = STORIES + "test_a_story[memory-the_claims_of_a_holder_are_taken_from_it]"
@@ -36,11 +37,30 @@ MUTANTS: tuple[Mutant, ...] = (
            "test_a_copy_is_as_the_task_but_for_its_queue_and_is_there_instead_of_the_first_one", DONE_MEANWHILE,
            seeds=0),
     mutant("moved-twice", "who moves again makes another copy", "moving.id_of_copy",
-           "hashlib.blake2b(first + queue.encode(),", "hashlib.blake2b(__import__('os').urandom(9),", "C1",
-           MOVING + "test_its_id_follows_from_the_task_and_the_queue_and_fits", STOPPED, seeds=0),
+           "hashlib.blake2b(first,", "hashlib.blake2b(__import__('os').urandom(9),", "C1",
+           MOVING + "test_its_id_follows_from_the_task_alone_and_fits", STOPPED, seeds=0),
+    mutant("moved-to-two-queues", "a task has a copy in each queue to which it is moved", "moving.copy_of",
+           "id_of_copy(first), made", "id_of_copy(first + queue.encode()), made", "C1",
+           MOVING + "test_its_id_follows_from_the_task_alone_and_fits",
+           AT_ONCE + "test_a_task_that_two_move_to_two_queues_at_once_is_done_once", seeds=0),
+    mutant("keyed-and-moved", "a task with an ordering key is moved, though its copy's id cannot be made",
+           "Moving._moved", "\"keyed\" if ids.is_laned(task.id) else", "\"keyed\" if False else", "A2", MOVED,
+           seeds=0),
+    mutant("moved-to-a-dead-end", "a task is cancelled whose copy was cancelled before", "Moving._suiting",
+           "(ended if found.state in _NEVER_DONE else suiting)", "suiting", "D1",
+           AT_ONCE + "test_what_was_purged_where_it_was_moved_to_is_not_cancelled_where_it_is", seeds=0),
+    mutant("copy-not-read-again", "a copy that is cancelled while it is made counts", "Moving._moved",
+           "for copy in living])", "for copy in stored])", "D1",
+           AT_ONCE + "test_what_was_purged_where_it_was_moved_to_is_not_cancelled_where_it_is", seeds=0),
+    mutant("moved-elsewhere-is-ended", "a task is told to be left by the end of its first one", "Moving._suiting",
+           "task.state not in (\"completed\", \"cancelled\")", "True", "A2",
+           AT_ONCE + "test_what_is_done_while_it_is_moved_is_not_left", seeds=0),
+    mutant("one-elsewhere-stops-a-move", "one task moved elsewhere at once keeps its page from being moved",
+           "Moving._kept", "if error.code not in _ALONE:", "if error.code != \"too_old\":", "C17",
+           AT_ONCE + "test_one_that_is_moved_elsewhere_at_once_keeps_no_page_from_being_moved", seeds=0),
     mutant("moved-out-of-order", "copies stand in another order than the tasks", "moving.id_of_copy",
-           "first[:_ID_HEAD_BYTES] + digest[:4]",
-           "first[:8] + bytes([first[8] & 128]) + digest[1:4] + digest[:4]", "C4",
+           "first[:_ID_HEAD_BYTES] + digest",
+           "first[:8] + bytes([first[8] & 128]) + digest[1:4] + digest", "C4",
            MOVING + "test_copies_stand_in_the_order_of_the_tasks", seeds=0),
     mutant("moved-and-kept", "the first task is not cancelled when it was moved", "Moving._moved",
            "self._cancelled([copy.first for copy in stored])", "self._cancelled([copy.id for copy in stored])",
@@ -48,7 +68,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("moved-from-under-others", "what others wait for is moved, and they wait for ever", "Moving._copies",
            "if SUB in columns.unpack_u64(row.tokens)", "if False", "C17", MOVED, seeds=0),
     mutant("half-moved-is-tied", "what waits for the copy that is there already is never moved to the end",
-           "Moving._copies", "if copy_id not in there", "if copy_id", "C17", STOPPED, seeds=0),
+           "Moving._suiting", "found is None or found.queue != to", "found is None or found.queue != to or copy.id in absent",
+           "C17", STOPPED, seeds=0),
     mutant("moved-before-its-needs", "what waits for others is moved, and waits no more for them", "Moving._moved",
            "if {*task.deps} & {*task.blocked_by}", "if False", "C13", MOVED, seeds=0),
     mutant("too-old-stops-a-move", "one task that is too old keeps its page from being moved", "Moving._stored",
