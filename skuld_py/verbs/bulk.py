@@ -7,7 +7,7 @@ Each can be asked what it would do. Tasks that are named by their ids have verbs
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -115,17 +115,26 @@ class MovedTasks(TypedDict):
     held: Annotated[int, Says("Left, since a worker holds them.")]
     tied: Annotated[int, Says("Left, since they wait for others, or others for them.")]
     old: Annotated[int, Says("Left, since they are too old for a copy to be taken.")]
+    keyed: Annotated[int, Says("Left, since they have an ordering key.")]
+    elsewhere: Annotated[int, Says("Left, since a move to another queue has begun; move them there first.")]
+    ended: Annotated[int, Says("Left, since they were moved before and that copy was cancelled or died.")]
     is_dry: Annotated[bool, Says("Whether nothing was done.")]
+
+
+_WHYS_LEFT: tuple[Literal["held", "tied", "old", "keyed", "elsewhere", "ended"], ...] = (
+    "held", "tied", "old", "keyed", "elsewhere", "ended")
 
 
 def _say_moved(done: MovedTasks, given: Given) -> Said:
     whys = [(done["held"], "claimed"), (done["tied"], "waiting for others or awaited by them"),
-            (done["old"], "too old")]
+            (done["old"], "too old"), (done["keyed"], "with an ordering key"),
+            (done["elsewhere"], "being moved to another queue"),
+            (done["ended"], "whose copies were cancelled or died there")]
     left = ", ".join(f"{count} {why}" for count, why in whys if count)
     words = (f"{many(done['count'], 'task')} {'would be ' if done['is_dry'] else ''}moved"
              f"{f'; left where they are: {left}' if left else ''}")
     return words, {"queue": given["queue"], "to": given["to"], "moved": 0 if done["is_dry"] else done["count"],
-                   "found": done["count"], "held": done["held"], "tied": done["tied"], "old": done["old"]}
+                   "found": done["count"], **{why: done[why] for why in _WHYS_LEFT}}
 
 
 @verb("POST /v1/bulk/move", Scope.ADMIN,
@@ -139,8 +148,10 @@ async def move_all(client: AsyncClient, dry_run: bool, progress: Callable[[int],
     """Move the tasks of QUEUE that wait or are scheduled to another queue.
 
     A moved task is a copy with another id, that is done instead of the first one, which is cancelled. None is lost
-    and none done twice, whatever breaks; run it again. Left are those that are claimed, those that wait for others
-    or that others wait for, and those that are too old. Pause QUEUE first, so that none is claimed meanwhile.
+    and none done twice, whatever breaks and whoever else moves them; run it again. Left are those that are
+    claimed, that wait for others or that others wait for, that have an ordering key, that are too old, that are
+    being moved to another queue (move them there first), and those whose copies were cancelled or died there.
+    Pause QUEUE first, so that none is claimed meanwhile.
 
     \b
     Examples:
@@ -148,7 +159,8 @@ async def move_all(client: AsyncClient, dry_run: bool, progress: Callable[[int],
       skuld bulk move reports --to reports-slow --function shop:yearly
     """
     moved = await client.move_all(dry_run=dry_run, progress=progress, **which)
-    return MovedTasks(count=moved.count, held=moved.held, tied=moved.tied, old=moved.old, is_dry=dry_run)
+    return MovedTasks(count=moved.count, held=moved.held, tied=moved.tied, old=moved.old, keyed=moved.keyed,
+                      elsewhere=moved.elsewhere, ended=moved.ended, is_dry=dry_run)
 
 
 @verb("POST /v1/bulk/release", Scope.ADMIN,
