@@ -69,8 +69,14 @@ MUTANTS: tuple[Mutant, ...] = (
            "tests/worker/test_context.py::"
            "test_before_a_deadline_is_believed_it_is_asked_whether_the_lease_was_renewed", seeds=0),
     mutant("renewer-interrupted", "a renewer is not heard out before a claim is given up", "Renewer.newest",
-           "                self._hearing.wait_for(lambda: self._echoed >= asked, ECHO_S)\n", "", "W7",
+           "            heard.acquire(timeout=ECHO_S)\n", "", "W7",
            "tests/worker/test_desk.py::test_what_a_renewer_has_said_is_heard_before_a_claim_is_given_up", seeds=0),
+    mutant("renewer-locked", "a task that is told to stop while it asks leaves a lock behind", "Renewer.newest",
+           "            self._asking.put(heard)\n",
+           '            with self.__dict__.setdefault("shared", threading.Condition()):\n'
+           "                self._asking.put(heard)\n", "W7",
+           "tests/worker/test_desk.py::test_an_order_to_stop_that_arrives_anywhere_while_a_task_asks"
+           "_keeps_nobody_else_from_asking", seeds=0),
     mutant("renewer-without-echo", "a renewer gives no echo", "_Process._hear",
            '            _tell(echo=words["echo"])\n', "            pass\n", "W7",
            "tests/worker/test_desk.py::test_a_renewer_gives_an_echo_at_once", seeds=0),
