@@ -18,7 +18,8 @@ Invariants:
 * A lease that ended by the worker's clock may have been renewed: while a task held the interpreter's lock, nobody
   heard of it. So before a claim is given up for lost, the process is asked for an echo, behind which nothing of
   what it said is unheard. One that does not answer knows no better. Tasks ask in their own threads, where the
-  order to stop may arrive anywhere: so these take no lock that another thread takes, but wait for one of their own.
+  order to stop may arrive anywhere: so they take no lock that another thread takes, but wait for one of their own.
+* What a task sets in the worker's environment reaches no renewer that replaces one: each has that of the first.
 * Else the worker's half never blocks: what the pipe does not take now goes with what is said next, each second at
   the latest. A renewer that died or stopped answering is replaced, and the new one holds what the old one held;
   the worker watches the deadlines it knows in any case.
@@ -45,6 +46,7 @@ from typing import Any
 from skuld_py.client.claims import HeldClaim
 from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
+from skuld_py.config.variables import nobodys
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
 from skuld_py.worker.helped import Helped
@@ -74,6 +76,8 @@ class Renewer(Helped):
                  on_cancelled: Callable[[Key], None]) -> None:
         self._greeting = {"nodes": nodes, "lease_s": lease_s, "stall_s": stall_s}
         self._path = log
+        self._environment = {name: value for name, value in python.environment().items()
+                             if name not in nobodys(os.environ)}
         self._on_lost = on_lost
         self._on_extended = on_extended
         self._on_cancelled = on_cancelled
@@ -174,7 +178,7 @@ class Renewer(Helped):
         with self._path.open("ab") as errors:
             self._child = subprocess.Popen(
                 python.module_command(__name__), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                env=python.environment(), start_new_session=True)
+                env=self._environment, start_new_session=True)
         assert self._child.stdin is not None
         os.set_blocking(self._child.stdin.fileno(), False)
         self._unanswered_since = None

@@ -308,6 +308,21 @@ def test_a_renewer_gives_an_echo_at_once(tmp_path: Path, monkeypatch: pytest.Mon
         renewer.close()
 
 
+def test_a_renewer_is_told_no_variable_that_would_keep_it_from_making_a_client(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.renewer.ECHO_S", PATIENCE_S)
+    monkeypatch.setenv("SKULD_XYZZY", "what a task has set before")
+    renewer = Renewer(["127.0.0.1:9"], 60.0, tmp_path / "log", on_lost=print, on_extended=print,
+                      on_cancelled=print)
+    monkeypatch.setenv("SKULD_PLUGH", "what a task sets while it runs")
+    renewer.start()
+    try:
+        renewer.newest((bytes(20), 7, bytes(8)))
+        assert not renewer._asked
+    finally:
+        renewer.close()
+
+
 def test_a_batch_is_told_of_when_it_takes_long_at_a_pace_and_when_it_is_over() -> None:
     engine, news = FakeEngine(), 0
     engine.gate.clear()
