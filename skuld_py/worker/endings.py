@@ -77,7 +77,7 @@ def snoozed(error: Snooze) -> Snoozed | Failed:
         return Failed(said(problem), error_of(problem))
     if type(delay_ms) is int and 0 <= delay_ms <= DELAY_MS_MAX:
         return Snoozed(delay_ms)
-    return failed(f"{said(error)}: its delay_ms is no int from 0 to {DELAY_MS_MAX}")
+    return failed(f"Snooze: its delay_ms is no int from 0 to {DELAY_MS_MAX}: {said(error)}")
 
 
 def refused(error: Refused) -> Failed:

@@ -61,9 +61,10 @@ def test_the_process_of_a_worker_that_ends_is_left_however_that_ends(
             return status
     monkeypatch.setattr(start, "Worker", Broken)
     monkeypatch.setattr(start, "leave", left.append)
+    monkeypatch.setattr(start, "load_apps", lambda *args, **options: None)
     monkeypatch.setenv("SKULD_NODES", "127.0.0.1:1")
     try:
-        start.run_worker(["127.0.0.1:1"], "lines", [__name__], directory=tmp_path)
+        start.run_worker(["127.0.0.1:1"], "lines", [], directory=tmp_path)
     except SystemExit:
         assert status is None
     assert left == [1 if status is None else status]
