@@ -17,7 +17,6 @@ before a fork, and used on both sides: the child has connections and ids of its 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from functools import partial
 from os import PathLike
@@ -33,7 +32,7 @@ from skuld_py.client.coalescing import GRACE_S, Lane, out_of_time, own
 from skuld_py.client.dial import key_of
 from skuld_py.client.pursuit import CLOSED
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
-from skuld_py.config.variables import check_client
+from skuld_py.config.variables import check_process
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.keys.files import ClientKey
 from skuld_py.model import messages as m
@@ -47,7 +46,7 @@ class AsyncClient(Verbs, Awaiting):
 
     def __init__(self, nodes: str | Sequence[str] | None = None, *, holder: str | None = None,
                  timeout_s: float = TIMEOUT_S, key: str | PathLike[str] | ClientKey | None = None) -> None:
-        check_client(os.environ)
+        check_process()
         super().__init__(holder)
         self._timeout_s = timeout_s
         self._addresses = addresses_of(nodes)

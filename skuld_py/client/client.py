@@ -19,7 +19,6 @@ client that is awaited (``async_client``).
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Hashable, Sequence
@@ -38,7 +37,7 @@ from skuld_py.client.parties import Caller, Parties, Party
 from skuld_py.client.pursuit import CLOSED
 from skuld_py.client.reading import Depth
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
-from skuld_py.config.variables import check_client
+from skuld_py.config.variables import check_process
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model import messages as m
 
@@ -58,7 +57,7 @@ class Client(Verbs, Blocking):
 
     def __init__(self, nodes: str | Sequence[str] | None = None, *, holder: str | None = None,
                  timeout_s: float = TIMEOUT_S, key: str | PathLike[str] | ClientKey | None = None) -> None:
-        check_client(os.environ)
+        check_process()
         super().__init__(holder)
         self._timeout_s = timeout_s
         self._addresses = addresses_of(nodes)

@@ -5,6 +5,9 @@ client knows the names that it reads, those that verbs share, and what workers t
 What begins with a verb's name is that verb's to judge: a client does not load the command line, and may run where
 no verb does. Rejected: a list of all 750 names of the verbs' options here.
 
+A process is looked at until its first client is made, and not again: what a task sets in its worker for a library
+of its own is no misspelling of whoever started the worker, and must not end what works.
+
 Kept free: the names of a wrong clock (``runtime.wrong_time``), those with ``SKULD_TEST_`` in front, and what
 Kubernetes puts into pods for a Service that is called skuld or skuld-something (``SKULD_SERVICE_HOST``).
 """
@@ -12,6 +15,8 @@ Kubernetes puts into pods for a Service that is called skuld or skuld-something 
 from __future__ import annotations
 
 import difflib
+import functools
+import os
 import re
 from collections.abc import Collection, Iterable
 
@@ -30,9 +35,10 @@ TOLD = ("SKULD_CLAIM", "SKULD_TASK", "SKULD_TOKEN", "SKULD_CREDENTIALS")
 VERBS = ("append", "archive", "backup", "bulk", "cancel", "certificates", "claim", "cluster", "complete",
          "completion", "config", "count", "demo", "dev", "drain", "enqueue", "fail", "freeze", "gateway",
          "get", "history", "keys", "limit", "limits", "list", "log", "manual", "members", "node", "pause",
-         "paused", "promote", "purge", "quarantine", "reap", "rebalance", "release", "renew", "reorder",
-         "results", "resume", "retry", "ring", "schedule", "scheduler", "snooze", "solo", "status", "token",
-         "top", "unfreeze", "unlimit", "verify", "worker", "workers", "workflow", "zookeeper")
+         "paused", "promote", "purge", "quarantine", "quota", "quotas", "reap", "rebalance",
+         "release", "renew", "reorder", "results", "resume", "retry", "ring", "schedule", "scheduler", "snooze",
+         "solo", "status", "token", "top", "unfreeze", "unlimit", "unquota", "verify", "worker", "workers",
+         "workflow", "zookeeper")
 
 _FREE = (f"{PREFIX}WRONG_TIME_", f"{PREFIX}TEST_")
 _LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?", re.ASCII)
@@ -59,11 +65,22 @@ def remedy(name: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean {near[0]}?" if near else otherwise
 
 
+def nobodys(environment: Collection[str]) -> set[str]:
+    """Names that are neither a client's nor a verb's."""
+    verbs = tuple(f"{PREFIX}{verb.upper()}_" for verb in VERBS)
+    return {name for name in doubtful(environment).difference(OWN) if not name.startswith(verbs)}
+
+
+@functools.cache
+def check_process() -> None:
+    """Refuse names in this process's environment that are neither a client's nor a verb's, unless it had none of
+    them once."""
+    check_client(os.environ)
+
+
 def check_client(environment: Collection[str]) -> None:
     """Refuse names that are neither a client's nor a verb's."""
-    verbs = tuple(f"{PREFIX}{verb.upper()}_" for verb in VERBS)
-    left = [name for name in doubtful(environment).difference(OWN) if not name.startswith(verbs)]
-    if left:
+    if left := nobodys(environment):
         name = min(left)
         todo = remedy(name, (*SHARED, *OWN, *TOLD), "unset it, or see 'skuld --help' for how variables are named")
         raise Refused("bad_variable", f"${name}: neither clients nor verbs have an option of this name; {todo}",

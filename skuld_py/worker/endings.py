@@ -11,6 +11,7 @@ import attrs
 
 from skuld_py.calls.results import encode_result
 from skuld_py.errors import Refused
+from skuld_py.model.messages import DELAY_MS_MAX
 from skuld_py.worker.directives import Dead, Snooze
 from skuld_py.worker.outcome import error_of, said
 from skuld_py.worker.traits import Traits
@@ -63,9 +64,20 @@ def ended_with(value: Any) -> Returned | Failed:
 def ended_by(error: BaseException, traits: Traits, *, is_engine_alive: bool = True) -> Failed | Snoozed:
     """What the function raised. An error is what its class is, whatever it says of its class by itself."""
     if issubclass(type(error), Snooze):
-        return Snoozed(cast(Snooze, error).delay_ms)
+        return snoozed(cast(Snooze, error))
     is_final = issubclass(type(error), Dead) or not traits.forgives(error)
     return Failed(said(error), error_of(error), is_engine_alive, is_final)
+
+
+def snoozed(error: Snooze) -> Snoozed | Failed:
+    """For how long the function gives its task back; a class of its own may say what is no time."""
+    try:
+        delay_ms = error.delay_ms
+    except BaseException as problem:
+        return Failed(said(problem), error_of(problem))
+    if type(delay_ms) is int and 0 <= delay_ms <= DELAY_MS_MAX:
+        return Snoozed(delay_ms)
+    return failed(f"Snooze: its delay_ms is no int from 0 to {DELAY_MS_MAX}: {said(error)}")
 
 
 def refused(error: Refused) -> Failed:

@@ -17,7 +17,9 @@ Invariants:
   the claim's jobs: so the engine is killed, before another worker's jobs run beside them for long.
 * A lease that ended by the worker's clock may have been renewed: while a task held the interpreter's lock, nobody
   heard of it. So before a claim is given up for lost, the process is asked for an echo, behind which nothing of
-  what it said is unheard. One that does not answer knows no better.
+  what it said is unheard. One that does not answer knows no better. Tasks ask in their own threads, where the
+  order to stop may arrive anywhere: so they take no lock that another thread takes, but wait for one of their own.
+* What a task sets in the worker's environment reaches no renewer that replaces one: each has that of the first.
 * Else the worker's half never blocks: what the pipe does not take now goes with what is said next, each second at
   the latest. A renewer that died or stopped answering is replaced, and the new one holds what the old one held;
   the worker watches the deadlines it knows in any case.
@@ -44,6 +46,7 @@ from typing import Any
 from skuld_py.client.claims import HeldClaim
 from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
+from skuld_py.config.variables import nobodys
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
 from skuld_py.worker.helped import Helped
@@ -73,6 +76,8 @@ class Renewer(Helped):
                  on_cancelled: Callable[[Key], None]) -> None:
         self._greeting = {"nodes": nodes, "lease_s": lease_s, "stall_s": stall_s}
         self._path = log
+        self._environment = {name: value for name, value in python.environment().items()
+                             if name not in nobodys(os.environ)}
         self._on_lost = on_lost
         self._on_extended = on_extended
         self._on_cancelled = on_cancelled
@@ -83,16 +88,19 @@ class Renewer(Helped):
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._unanswered_since: float | None = None
-        self._echoed = self._fresh_until = 0.0
-        self._hearing = threading.Condition()
+        self._fresh_until = 0.0
+        self._asking: queue.SimpleQueue[threading.Lock | None] = queue.SimpleQueue()
+        self._asked: deque[tuple[float, threading.Lock]] = deque()
         self._is_closing = threading.Event()
         self._listener = self._helper("renewer", self._listen)
+        self._asker = self._helper("echoes", self._ask)
 
     def start(self) -> None:
         """Start the process and listen to it."""
         with self._lock:
             self._launch()
         self._listener.start()
+        self._asker.start()
 
     def close(self) -> None:
         """End the process. What it held lapses, unless it was completed or released."""
@@ -100,8 +108,10 @@ class Renewer(Helped):
         with self._lock:
             if self._child is not None:
                 process.stop(self._child, grace_s=1.0)
-        if self._listener.ident is not None:
-            self._listener.join()
+        self._asking.put(None)
+        for helper in (self._listener, self._asker):
+            if helper.ident is not None:
+                helper.join()
 
     def hold(self, keys: Sequence[Key], deadline: float) -> None:
         """Keep claims alive from now on, which end together."""
@@ -140,13 +150,23 @@ class Renewer(Helped):
 
     def newest(self, key: Key) -> float:
         """When a claim's lease ends, by all that was said so far; 0 for one that is not held. From any thread."""
-        with self._hearing:
-            if (asked := steady_s()) > self._fresh_until:
-                with self._lock:
-                    self._say({"echo": asked})
-                self._hearing.wait_for(lambda: self._echoed >= asked, ECHO_S)
-                self._fresh_until = steady_s() + FRESH_S
-            return self._held.get(key, 0.0)
+        if steady_s() > self._fresh_until:
+            heard = threading.Lock()
+            heard.acquire()
+            self._asking.put(heard)
+            heard.acquire(timeout=ECHO_S)
+            self._fresh_until = steady_s() + FRESH_S
+        return self._held.get(key, 0.0)
+
+    def _ask(self) -> None:
+        """Ask for echoes on behalf of those that wait, and forget those that wait no more."""
+        while (heard := self._asking.get()) is not None:
+            with self._lock:
+                asked = steady_s()
+                while self._asked and self._asked[0][0] < asked - ECHO_S:
+                    self._asked.popleft()
+                self._asked.append((asked, heard))
+                self._say({"echo": asked})
 
     @property
     def process_id(self) -> int:
@@ -158,7 +178,7 @@ class Renewer(Helped):
         with self._path.open("ab") as errors:
             self._child = subprocess.Popen(
                 python.module_command(__name__), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                env=python.environment(), start_new_session=True)
+                env=self._environment, start_new_session=True)
         assert self._child.stdin is not None
         os.set_blocking(self._child.stdin.fileno(), False)
         self._unanswered_since = None
@@ -208,9 +228,9 @@ class Renewer(Helped):
     def _hear(self, words: dict[str, Any]) -> None:
         self._unanswered_since = None
         if "echo" in words:
-            with self._hearing:
-                self._echoed = words["echo"]
-                self._hearing.notify_all()
+            with self._lock:
+                while self._asked and self._asked[0][0] <= words["echo"]:
+                    self._asked.popleft()[1].release()
         elif "extended" in words:
             key, deadline = _key(words["extended"]), words["deadline"]
             with self._lock:

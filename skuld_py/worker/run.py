@@ -173,6 +173,8 @@ class Run:
         """Makes the tasks of that, in the life of the workflow in which the segment ran."""
         self.is_alone = assignment.claim.is_first
         """Whether no other claim of its task can complete it while this one is held."""
+        self.claims = 0
+        """How many its task has on record, if it was claimed before and a workflow asked."""
         self._engine = engine
         self._loop = loop
         self._on_end = on_end

@@ -39,7 +39,9 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
     os.environ[NODES_VARIABLE] = ",".join(nodes)  # what tasks send goes where they come from
     has_kinds = allowed is not None and (allowed.kinds or allowed.scripts is not None)
     load_apps(app, py_files_here(conf or {}), may_lack=bool(has_kinds))
+    status: int | None = None
     with contextlib.ExitStack() as held:
+        held.callback(lambda: None if status is None else leave(status))
         held.enter_context(allowing(attrs.evolve(allowed or Allowed(), apps=tuple(app), conf=dict(conf or {}),
                                                  lease_s=lease_s)))
         if directory is None:
@@ -63,6 +65,6 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
             from skuld_py.worker.metrics import WorkerMetrics
 
             held.enter_context(exposed(metrics, WorkerMetrics(worker.counts, queue, slots)))
+        status = 1  # if it fails
         status = worker.run()
-    leave(status)
     return status

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
+import click
 import pytest
 
 from skuld_py import AsyncClient, Client, Refused
-from skuld_py.config.variables import TOLD, check_client
+from skuld_py.cli.main import main
+from skuld_py.config.variables import TOLD, VERBS, check_client, check_process
+
+
+@pytest.fixture(autouse=True)
+def as_a_new_process() -> Iterator[None]:
+    """In which no client was made."""
+    check_process.cache_clear()
+    yield
+    check_process.cache_clear()
 
 
 @pytest.mark.parametrize(("name", "remedy"), [
@@ -28,6 +39,17 @@ def test_a_variable_of_nobody_is_refused_by_name(monkeypatch: pytest.MonkeyPatch
     assert sync.value.code == "bad_variable" and sync.value.facts["variable"] == name
     assert f"${name}: " in sync.value.message and remedy in sync.value.message
     assert "secret" not in str(sync.value)
+
+
+def test_what_is_set_after_the_first_client_was_made_keeps_nobody_from_making_another(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    Client("127.0.0.1:1").close()
+    monkeypatch.setenv("SKULD_XYZZY", "1")
+    Client("127.0.0.1:1").close()
+
+
+def test_what_begins_with_any_verb_s_name_is_that_verb_s_to_judge() -> None:
+    assert set(VERBS) == {*main.list_commands(click.Context(main))}
 
 
 @pytest.mark.parametrize("name", [

@@ -9,6 +9,8 @@ OWN_CODE = WORDS + "test_an_error_whose_own_code_raises_is_kept_all_the_same"
 DEEP = WORDS + "test_of_a_deep_stack_the_beginning_and_the_end_are_kept"
 AROUND = "tests/worker/test_plain.py::test_what_is_raised_around_a_function_fails_its_task_and_frees_its_slot"
 LOOP = "tests/worker/test_event_loop.py::test_the_loop_turns_on_whatever_a_coroutine_does_to_it"
+SNOOZE = WORDS + "test_a_snooze_of_a_class_of_its_own_that_says_no_time_is_an_error"
+CLOSED = "tests/worker/test_flow.py::test_the_end_of_a_worker_does_not_hang_on_what_a_lifecycle_calls"
 APART = ("tests/worker/test_spark_session.py::"
          "test_a_pyspark_that_a_task_took_apart_is_no_more_alive_than_its_jvm_would_be")
 
@@ -20,6 +22,25 @@ MUTANTS: tuple[Mutant, ...] = (
            "    except BaseException:", "    except Exception:", "W4", OWN_CODE, seeds=0),
     mutant("liars-believed", "an error is asked for its class", "endings.ended_by",
            "issubclass(type(error), Dead)", "isinstance(error, Dead)", "W4", OWN_CODE, seeds=0),
+    mutant("snoozes-unseen", "a snooze that says no time ends the worker, or is asked for without end",
+           "endings.snoozed", "if type(delay_ms) is int and 0 <= delay_ms <= DELAY_MS_MAX:", "if True:", "W4",
+           SNOOZE, seeds=0),
+    mutant("snoozes-too-long", "a snooze that no node takes is asked for without end", "endings.snoozed",
+           "0 <= delay_ms <= DELAY_MS_MAX", "0 <= delay_ms", "W4", SNOOZE, seeds=0),
+    mutant("snoozes-without-time", "a snooze that says nothing keeps its slot", "endings.snoozed",
+           "    except BaseException as problem:", "    except ArithmeticError as problem:", "W4",
+           WORDS + "test_a_snooze_of_a_class_of_its_own_counts_and_one_without_a_time_is_an_error", seeds=0),
+    mutant("lifecycle-leaves", "a lifecycle that leaves the process ends the end of its worker", "flow.Flow.close",
+           "            thread = threading.Thread(target=_stop, args=(step,), name=f\"stop {step.name}\","
+           " daemon=True)\n            thread.start()\n",
+           "            step.lifecycles.stop()\n            thread = threading.current_thread()\n", "W4", CLOSED,
+           seeds=0),
+    mutant("lifecycle-stays", "a lifecycle that does not come back holds up its worker's end", "flow.Flow.close",
+           "thread.join(max(0.0, until - steady_s()) / (len(steps) - number))", "thread.join()", "W4", CLOSED,
+           seeds=0),
+    mutant("left-by-status", "a worker that fails is kept by what its tasks left", "start.run_worker",
+           "        status = 1  # if it fails\n", "", "W4", "tests/worker/test_leaving.py::"
+           "test_the_process_of_a_worker_that_ends_is_left_however_that_ends", seeds=0),
     mutant("liars-forgiven", "a policy asks an error for its class", "Traits.forgives",
            "not issubclass(kind, self.never)", "not isinstance(error, (self.never, Refused))", "W4", OWN_CODE,
            seeds=0),
@@ -69,8 +90,14 @@ MUTANTS: tuple[Mutant, ...] = (
            "tests/worker/test_context.py::"
            "test_before_a_deadline_is_believed_it_is_asked_whether_the_lease_was_renewed", seeds=0),
     mutant("renewer-interrupted", "a renewer is not heard out before a claim is given up", "Renewer.newest",
-           "                self._hearing.wait_for(lambda: self._echoed >= asked, ECHO_S)\n", "", "W7",
+           "            heard.acquire(timeout=ECHO_S)\n", "", "W7",
            "tests/worker/test_desk.py::test_what_a_renewer_has_said_is_heard_before_a_claim_is_given_up", seeds=0),
+    mutant("renewer-locked", "a task that is told to stop while it asks leaves a lock behind", "Renewer.newest",
+           "            self._asking.put(heard)\n",
+           '            with self.__dict__.setdefault("shared", threading.Condition()):\n'
+           "                self._asking.put(heard)\n", "W7",
+           "tests/worker/test_desk.py::test_an_order_to_stop_that_arrives_anywhere_while_a_task_asks"
+           "_keeps_nobody_else_from_asking", seeds=0),
     mutant("renewer-without-echo", "a renewer gives no echo", "_Process._hear",
            '            _tell(echo=words["echo"])\n', "            pass\n", "W7",
            "tests/worker/test_desk.py::test_a_renewer_gives_an_echo_at_once", seeds=0),

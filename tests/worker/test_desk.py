@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from skuld_py.worker.assignment import assigned, turns_of
 from skuld_py.worker.batches.batch import Outcome
 from skuld_py.worker.batches.desk import Desk
 from skuld_py.worker.batches.sizes import BYTES_MAX, FIRST
-from skuld_py.worker.context import TaskContext
+from skuld_py.worker.context import ClaimLost, TaskContext
 from skuld_py.worker.endings import Ending, Returned, Stopped
 from skuld_py.worker.event_loop import EventLoop
 from skuld_py.worker.renewer import Renewer
@@ -228,6 +229,7 @@ def test_what_a_renewer_has_said_is_heard_before_a_claim_is_given_up(tmp_path: P
     with open(reading, "rb", 0) as ours, open(writing, "wb", 0) as theirs:
         renewer._child = cast(Any, SimpleNamespace(stdin=theirs))
         renewer.hold([key], 1.0)
+        renewer._asker.start()
         found: list[float] = []
         asking = threading.Thread(target=lambda: found.append(renewer.newest(key)))
         asking.start()
@@ -237,6 +239,61 @@ def test_what_a_renewer_has_said_is_heard_before_a_claim_is_given_up(tmp_path: P
         asking.join(PATIENCE_S)
         assert found == [90.0]
         assert renewer.newest((bytes(20), 8, bytes(8))) == 0.0
+        renewer._asking.put(None)
+        renewer._asker.join()
+
+
+def test_an_order_to_stop_that_arrives_anywhere_while_a_task_asks_keeps_nobody_else_from_asking(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.renewer.FRESH_S", -1.0)
+    renewer = Renewer([], 60.0, tmp_path / "log", on_lost=print, on_extended=print, on_cancelled=print)
+    key = (bytes(20), 7, bytes(8))
+    reading, writing = os.pipe()
+    with open(reading, "rb", 0) as ours, open(writing, "wb", 0) as theirs:
+        renewer._child = cast(Any, SimpleNamespace(stdin=theirs))
+        echoing = threading.Thread(target=lambda: [renewer._hear(json.loads(line)) for line in ours])
+        for helper in (echoing, renewer._asker):
+            helper.daemon = True
+            helper.start()
+        places = 0
+        while _is_stopped(lambda: renewer.newest(key), places):
+            other = threading.Thread(target=renewer.newest, args=(key,), daemon=True)
+            other.start()
+            other.join(PATIENCE_S)
+            assert not other.is_alive(), f"after an order to stop at place {places}"
+            places += 1
+        assert places > 5
+        renewer._asking.put(None)
+        renewer._asker.join()
+        theirs.close()
+        echoing.join()
+
+
+def _is_stopped(ask: Callable[[], object], place: int) -> bool:
+    """Whether a task that asks came to this place, where it was told to stop."""
+    left, stopped = place, False
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            raise ClaimLost
+        return trace
+
+    def task() -> None:
+        nonlocal stopped
+        sys.settrace(trace)
+        try:
+            ask()
+        except ClaimLost:
+            stopped = True
+        finally:
+            sys.settrace(None)
+
+    thread = threading.Thread(target=task, daemon=True)
+    thread.start()
+    thread.join()
+    return stopped
 
 
 def test_a_renewer_gives_an_echo_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +303,22 @@ def test_a_renewer_gives_an_echo_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     renewer.start()
     try:
         renewer.newest((bytes(20), 7, bytes(8)))
-        assert renewer._echoed > 0
+        assert not renewer._asked
+    finally:
+        renewer.close()
+
+
+def test_a_renewer_is_told_no_variable_that_would_keep_it_from_making_a_client(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.renewer.ECHO_S", PATIENCE_S)
+    monkeypatch.setenv("SKULD_XYZZY", "what a task has set before")
+    renewer = Renewer(["127.0.0.1:9"], 60.0, tmp_path / "log", on_lost=print, on_extended=print,
+                      on_cancelled=print)
+    monkeypatch.setenv("SKULD_PLUGH", "what a task sets while it runs")
+    renewer.start()
+    try:
+        renewer.newest((bytes(20), 7, bytes(8)))
+        assert not renewer._asked
     finally:
         renewer.close()
 

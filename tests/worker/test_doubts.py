@@ -9,7 +9,7 @@ import pytest
 
 from skuld_py.errors import Uncertain
 from skuld_py.worker.endings import Failed, Returned
-from skuld_py.worker.workflows.driving import DOUBTS_MAX
+from skuld_py.worker.workflows.driving import DOUBTS_MAX, Doubts
 from skuld_py.worker.workflows.feeding import ClientHands
 from worker.test_feeding import Farm
 
@@ -17,6 +17,7 @@ from worker.test_feeding import Farm
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skuld_py.worker.workflows.driving.AGAIN_S", 0.0)
+    monkeypatch.setattr("skuld_py.worker.workflows.driving.DOUBT_S", 0.0)
 
 
 def doubting(farm: Farm, code: str, is_of: Callable[[str], bool], times: int = 1_000) -> list[str]:
@@ -57,6 +58,29 @@ def test_what_was_in_doubt_for_a_while_is_asked_for_again(code: str) -> None:
     assert farm.sizes() == [3, 3, 5] and not farm.killed
 
 
+def test_what_is_in_doubt_often_and_not_for_long_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.workflows.driving.DOUBT_S", 1e9)
+    farm = Farm("one two", "three")
+    asked = doubting(farm, "too_old", lambda queue: queue == farm.queue("texts"), 3 * DOUBTS_MAX)
+    assert isinstance(farm.feed(), Returned) and len(asked) == 3 * DOUBTS_MAX
+    assert farm.sizes() == [3, 3, 5] and not farm.killed
+
+
+def test_what_is_in_doubt_for_long_and_not_often_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.workflows.driving.DOUBT_S", 600.0)
+    now_s = [0.0]
+    doubts = Doubts(lambda: now_s[0])
+    for _ in range(DOUBTS_MAX - 1):
+        assert not doubts.suffice()
+        now_s[0] += 600.0
+    doubts.forget()
+    assert not any(doubts.suffice() for _ in range(DOUBTS_MAX))
+    now_s[0] += 599.0
+    assert not doubts.suffice()
+    now_s[0] += 1.0
+    assert doubts.suffice()
+
+
 def test_children_that_stay_too_old_in_doubt_end_the_workflow_with_the_first_of_them(
         monkeypatch: pytest.MonkeyPatch) -> None:
     farm = Farm(*["one two three"] * 8)
@@ -74,10 +98,10 @@ def test_leaves_whose_seals_stay_too_old_in_doubt_are_sealed_by_name_once() -> N
     farm.flow.begin([run])
     hands = ClientHands(farm, run.claim, farm.definition, "texts")
     asked = doubting(farm, "too_old", lambda queue: queue == farm.queue("seal"))
-    for _ in range(DOUBTS_MAX):
+    for _ in range(DOUBTS_MAX - 1):
         with pytest.raises(Uncertain):
             hands.exhaust()
     assert not [*farm.client.list(farm.queue("seal"))]
     hands.exhaust()
     hands.exhaust()
-    assert len([*farm.client.list(farm.queue("seal"))]) == 1 and len(asked) == DOUBTS_MAX + 2
+    assert len([*farm.client.list(farm.queue("seal"))]) == 1 and len(asked) == DOUBTS_MAX + 1

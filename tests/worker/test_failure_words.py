@@ -17,7 +17,7 @@ from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.assignment import assigned
-from skuld_py.worker.endings import Failed, ended_by, ended_with
+from skuld_py.worker.endings import Failed, Snoozed, ended_by, ended_with
 from skuld_py.worker.kinds.allowed import Allowed, allowing
 from skuld_py.worker.outcome import FRAMES_MAX, error_of
 from skuld_py.worker.registry import traits_of_function
@@ -139,3 +139,26 @@ def test_of_a_deep_stack_the_beginning_and_the_end_are_kept(monkeypatch: pytest.
             said.append(error_of(caught.value))
     assert depths == [12, 100]
     assert said == [b"ValueError: the ground\n(its place is lost: LookupError)"] * 2
+
+
+class Delayed(skuld_py.Snooze):
+    def __init__(self, delay: Any) -> None:
+        BaseException.__init__(self, "later")
+        self.delay_ms = delay
+
+
+class Undelayed(skuld_py.Snooze):
+    def __init__(self) -> None:
+        BaseException.__init__(self, "some time")
+
+
+@pytest.mark.parametrize("delay", ["x", [], None, True, 1.5, -5, 2**90])
+def test_a_snooze_of_a_class_of_its_own_that_says_no_time_is_an_error(delay: Any) -> None:
+    ending = ended_by(Delayed(delay), traits_of_function(look_up))
+    assert isinstance(ending, Failed) and "delay_ms is no int from 0 to" in ending.words
+
+
+def test_a_snooze_of_a_class_of_its_own_counts_and_one_without_a_time_is_an_error() -> None:
+    assert ended_by(Delayed(7), traits_of_function(look_up)) == Snoozed(7)
+    ending = ended_by(Undelayed(), traits_of_function(look_up))
+    assert isinstance(ending, Failed) and "AttributeError" in ending.words

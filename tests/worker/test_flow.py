@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -310,6 +312,29 @@ def test_what_a_condition_wants_tried_again_on_its_last_attempt_does_not_die_whe
     assert (at.get(split.id).state == "dead") is (attempts == 1 and ending is Failed) and not at.killed
 
 
+@pytest.mark.parametrize("edges", [(), ({"from": "split", "exception": True, "action": "retry"},)])
+def test_a_segment_that_comes_back_for_ever_comes_less_and_less_often(edges: tuple[Any, ...]) -> None:
+    at = home(*edges, lifecycles=({"step": "split", "on_exception": "restart"},),
+              split={**CATALOG["split"], "attempts": 1})
+    assert_less_often(at, failing(at))
+
+
+def test_a_segment_whose_step_may_not_start_for_long_comes_less_and_less_often() -> None:
+    at = home(lifecycles=({"step": "split", "before_start": "flow.note", "parameters": {"name": "x"}},))
+    may_start[0] = False
+    assert_less_often(at, failing(at))
+
+
+def assert_less_often(at: Home, ending: Any) -> None:
+    delays_ms = [ending.delay_ms]
+    for _ in range(140):
+        at.client.advance(delays_ms[-1] / 1000 + 1)
+        ending, = at.work("split")
+        delays_ms.append(ending.delay_ms)
+    assert delays_ms == sorted(delays_ms) and delays_ms[:2] == [1_000, 1_102]
+    assert delays_ms[-1] == 600_000 and delays_ms[60] < 60_000
+
+
 def test_an_error_of_a_predicate_is_the_segments() -> None:
     at = home({"from": "split", "to": ["even"], "when": "flow.broken"})
     at.draw(3)
@@ -427,6 +452,33 @@ def test_lifecycles_are_called_around_the_work_in_their_order() -> None:
     outwards = [(moment, name) for moment in MOMENTS[4:6] for name in ("split", "all")]
     assert calls[:12] == inwards + outwards
     assert calls[12:] == [("after_stop", "all"), ("after_stop", "split"), ("after_stop", "all")]
+
+
+LATCH = threading.Event()
+
+
+@skuld_py.task(name="flow.stay")
+def stay(event: dict[str, Any], name: str) -> None:
+    LATCH.wait(20)
+    calls.append((event["moment"], name))
+
+
+@skuld_py.task(name="flow.quit")
+def quit_process(event: dict[str, Any], name: str) -> None:
+    sys.exit(3)
+
+
+@pytest.mark.parametrize("function", ["flow.quit", "flow.stay"])
+def test_the_end_of_a_worker_does_not_hang_on_what_a_lifecycle_calls(function: str) -> None:
+    LATCH.clear()
+    at = home(lifecycles=({"step": "numbers", "after_stop": function, "parameters": {"name": "numbers"}},
+                          {"step": "split", "after_stop": "flow.note", "parameters": {"name": "split"}}))
+    at.draw(3)
+    at.work("numbers")
+    at.work("split")
+    at.flow.close(1)
+    assert calls == [("after_stop", "split")]
+    LATCH.set()
 
 
 def test_a_step_that_may_not_start_yet_gives_its_segments_back() -> None:

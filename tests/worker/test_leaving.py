@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from skuld_py.embedded import python
+from skuld_py.worker import start
 
 LEFT = {
     "a thread": "threading.Thread(target=never.wait, name='stray', daemon=False).start()",
@@ -41,3 +44,27 @@ def test_a_process_in_which_nothing_is_left_ends_by_itself() -> None:
                            env=python.environment(), capture_output=True, timeout=60, check=False)
 
     assert (ended.returncode, ended.stderr) == (7, b"")
+
+
+@pytest.mark.parametrize("status", [0, None])
+def test_the_process_of_a_worker_that_ends_is_left_however_that_ends(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int | None) -> None:
+    left: list[int] = []
+
+    class Broken:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            pass
+
+        def run(self) -> int:
+            if status is None:
+                raise SystemExit(9)
+            return status
+    monkeypatch.setattr(start, "Worker", Broken)
+    monkeypatch.setattr(start, "leave", left.append)
+    monkeypatch.setattr(start, "load_apps", lambda *args, **options: None)
+    monkeypatch.setenv("SKULD_NODES", "127.0.0.1:1")
+    try:
+        start.run_worker(["127.0.0.1:1"], "lines", [], directory=tmp_path)
+    except SystemExit:
+        assert status is None
+    assert left == [1 if status is None else status]

@@ -4,7 +4,8 @@ Invariants:
 
 * An answer that does not come is asked for again, until the claim is lost: every effect may be repeated. But where
   nodes say that tasks are too old, or are other tasks, and others of a batch may be stored (``Uncertain``), asking
-  does not cure it: after ``DOUBTS_MAX`` such answers it is what they say, and the workflow ends, for that reason.
+  does not cure it: after ``DOUBTS_MAX`` such answers in ``DOUBT_S`` it is what they say, and the workflow ends,
+  for that reason. Both: a node that starts again lags for minutes, and one that is slow says little in them.
 * Values are held from when they are drawn until their roots are stored: two batches at most.
 * Acks are heard between effects, ``LISTEN_S`` apart, and waited for when nothing else is to be done.
 * What dead workers left out is made up for many at a time: it comes by the hundred when one dies.
@@ -34,8 +35,8 @@ AGAIN_S, WAIT_S, LISTEN_S = 0.5, 1.0, 0.1
 REPAIRS_MAX = 100
 """Completions whose children are enqueued together."""
 TOO_OLD, CONFLICT = "too_old", "conflict"
-DOUBTS_MAX = 20
-"""Answers in a row that one of these holds, though in doubt: some nodes may lag, or be away, for as long."""
+DOUBTS_MAX, DOUBT_S = 20, 600.0
+"""How many answers in a row, and for how long, say that one of these holds, though in doubt, until it does."""
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -70,6 +71,26 @@ class Hands(Protocol):
 
     def tell(self, book: Book) -> None:
         """How far it is, for people; often, and never waited for."""
+
+
+class Doubts:
+    """Answers in a row that are in doubt about the same."""
+
+    def __init__(self, clock: Callable[[], float], part: float = 1.0) -> None:
+        self._clock, self._part = clock, part
+        self.forget()
+
+    def suffice(self) -> bool:
+        """There is one more: whether it is to be taken for the truth, after this part of the time."""
+        now_s = self._clock()
+        if not self._count:
+            self._since_s = now_s
+        self._count += 1
+        return self._count >= DOUBTS_MAX and now_s - self._since_s >= DOUBT_S * self._part
+
+    def forget(self) -> None:
+        """Another answer came."""
+        self._count, self._since_s = 0, 0.0
 
 
 class Driver:
@@ -224,15 +245,16 @@ class Driver:
 
     def _asked(self, ask: Callable[[], T]) -> T:
         """The answer, however long it takes, while the claim is held."""
-        doubts = 0
+        doubts = Doubts(self._clock)
         while True:
             try:
                 return ask()
             except SkuldError as error:
                 if not is_passing(error):
                     raise
-                doubts = doubts + 1 if error.code in (TOO_OLD, CONFLICT) else 0
-                if doubts >= DOUBTS_MAX:
+                if error.code not in (TOO_OLD, CONFLICT):
+                    doubts.forget()
+                elif doubts.suffice():
                     raise Refused(error.code, error.message, **error.facts) from error
             self._check()
             self._sleep(AGAIN_S)

@@ -33,7 +33,7 @@ from skuld_py.worker.registry import task
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import Calls, Completed, Nursery
 from skuld_py.worker.workflows.drawing import Place, Strand, source_of
-from skuld_py.worker.workflows.driving import DOUBTS_MAX, TOO_OLD, Driver, said
+from skuld_py.worker.workflows.driving import TOO_OLD, Doubts, Driver, said
 from skuld_py.worker.workflows.sealing import seal_call
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import Acks
@@ -143,7 +143,7 @@ class ClientHands:
         self._told = ""
         self._definition, self._source = definition, source
         self._step, self._strand = strand_of(source)
-        self._doubts = 0
+        self._doubts = Doubts(steady_s, part=0.5)
         self._life = time_of(claim.id)
         self._nursery = Nursery(definition, self._life)
         self._calls = Calls(definition.entries[self._step], self._life)
@@ -264,8 +264,7 @@ class ClientHands:
         except SkuldError as error:
             if error.code != TOO_OLD:
                 raise
-            if not isinstance(error, Refused) and self._doubts < DOUBTS_MAX:
-                self._doubts += 1
+            if not isinstance(error, Refused) and not self._doubts.suffice():
                 raise
             standing = [*ids.values(), *(each.id for each in self._client.list(queue))]
             known = {each.payload for each in self._client.get_many(standing)}

@@ -18,6 +18,9 @@ Invariants:
 * Whatever conditions and lifecycles raise is an error of the segment, as if its function had raised it.
 * What a completion emits is made in the life of the workflow that its segment is of, whatever was submitted under
   the same id while it was written.
+* The end of a worker does not wait for ever for a lifecycle, nor does one that leaves the process hinder it.
+* A segment that comes back again and again comes ever less often: each time is a claim on record, and with too
+  many its task is dead.
 """
 
 from __future__ import annotations
@@ -33,13 +36,14 @@ import attrs
 from skuld_py.calls.payloads import decode_call
 from skuld_py.calls.results import Carrying, Stored, decode_outputs, decode_result, encode_result
 from skuld_py.client.claims import Claim
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.ids import ID_BYTES, TaskId
 from skuld_py.model.task import Task
 from skuld_py.worker.assignment import Work
 from skuld_py.worker.context import ClaimLost
 from skuld_py.worker.directives import Dead, Snooze
-from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, failed
+from skuld_py.worker.endings import Ending, Failed, Returned, Snoozed, failed, snoozed
 from skuld_py.worker.lease import Key
 from skuld_py.worker.outcome import error_of, said
 from skuld_py.worker.registry import traits_of_function
@@ -64,6 +68,8 @@ FINAL = ("workflow_ended", "other_life", "unknown_step", "bad_segment", "bad_cal
 """What no other attempt would cure."""
 ENDED = ("released", "failed", "snoozed")
 FAILED, DIED = "failed", "died"
+AGAIN_MS_MAX, AGAIN_MORE = 600_000, 1.05
+"""After how long a segment comes back at most, and by how much later with each claim: a thousand take a week."""
 
 T = TypeVar("T")
 OnDone = Callable[[list[Run], str], None]
@@ -164,11 +170,14 @@ class Flow:
         return self._emitter.settle(timeout_s)
 
     def close(self, timeout_s: float) -> None:
-        """Enqueue what is left, and stop the steps."""
+        """Enqueue what is left, and stop the steps: in threads, for what a lifecycle calls may not come back."""
         self._emitter.close(timeout_s)
-        for step in self._steps.values():
-            with contextlib.suppress(Exception):
-                step.lifecycles.stop()
+        steps = [*self._steps.values()]
+        until = steady_s() + timeout_s
+        for number, step in enumerate(steps):
+            thread = threading.Thread(target=_stop, args=(step,), name=f"stop {step.name}", daemon=True)
+            thread.start()
+            thread.join(max(0.0, until - steady_s()) / (len(steps) - number))
 
     # -- before ------------------------------------------------------------------------------------
 
@@ -181,7 +190,8 @@ class Flow:
         try:
             step = self._asked(runs, lambda: self._step(runs[0].claim.queue))
             if not step.lifecycles.start():
-                return {run.key: Snoozed(AGAIN_MS) for run in runs}
+                self._pasts(runs)
+                return {run.key: Snoozed(_again_ms(run)) for run in runs}
             step.lifecycles.call(Moment.BEFORE_BATCH, segments=len(runs))
         except ClaimLost:
             raise
@@ -259,6 +269,7 @@ class Flow:
         for run in runs:
             if run.claim.id in pasts:
                 run.is_alone = _is_alone(pasts[run.claim.id], run.claim.token)
+                run.claims = len(pasts[run.claim.id].claims)
         return pasts
 
     def _end_one(self, step: _Step, run: Run, ending: Ending, pasts: Mapping[bytes, Task]) -> Ending:
@@ -287,7 +298,7 @@ class Flow:
     def _routed(self, step: _Step, run: Run, ending: Returned | Failed, outcome: Outcome,
                 routed: Routed) -> Ending:
         if routed.verdict is Verdict.RETRY and outcome.is_last and restarts(step.definition, step.name):
-            return Snoozed(AGAIN_MS)  # dead it would wait until its feeder hears of it
+            return Snoozed(_again_ms(run))  # dead it would wait until its feeder hears of it
         if routed.verdict is Verdict.RETRY:
             return failed("a condition of its workflow says that it is to be tried again")
         if routed.verdict is Verdict.FAILED:
@@ -301,7 +312,7 @@ class Flow:
         """What becomes of a segment whose failure no condition took."""
         judgement = judged(step.definition, step.name, outcome, step.resolve)
         if judgement.policy is Policy.RESTART:
-            return Snoozed(AGAIN_MS)
+            return Snoozed(_again_ms(run))
         if not isinstance(ending, Failed):
             failure = outcome.failure or Failure("", "")
             ending = failed(f"{failure.type}: {failure.message}")
@@ -352,6 +363,11 @@ class Flow:
                        is_sole(run.is_alone, claim.clock(), run.context.deadline))
 
 
+def _stop(step: _Step) -> None:
+    with contextlib.suppress(BaseException):
+        step.lifecycles.stop()
+
+
 def _is_own(run: Run) -> bool:
     """Whether a task is one that a workflow has for itself, and no segment."""
     named = step_of(run.claim.queue)
@@ -362,6 +378,10 @@ def _is_alone(task: Task, token: int) -> bool:
     """Whether all earlier claims were ended by their holders, each of which says only one end of a claim: then
     none of them completes the task. One that lapsed may have been completed where nobody heard of it yet."""
     return all(claim.outcome in ENDED for claim in task.claims if claim.token < token)
+
+
+def _again_ms(run: Run) -> int:
+    return round(min(AGAIN_MS_MAX, AGAIN_MS * AGAIN_MORE ** min(run.claims, 1_000)))
 
 
 def root_of(run: Run) -> tuple[TaskId, str]:
@@ -413,6 +433,6 @@ def _failure_of(ending: Failed) -> Failure:
 def _ended(error: BaseException) -> Ending:
     """What conditions, lifecycles, or the lack of a workflow, make of a segment."""
     if isinstance(error, Snooze):
-        return Snoozed(error.delay_ms)
+        return snoozed(error)
     is_final = isinstance(error, Dead) or (isinstance(error, Refused) and error.code in FINAL)
     return Failed(said(error), error_of(error), is_final=is_final)
