@@ -1,6 +1,6 @@
 """The environment: which variables that begin like ours are none of any verb's.
 
-A misspelt one is refused by name, whatever the verb (``config.variables`` says why, and what is kept free). Only
+A misspelt one is refused by name, whatever the verb (``variables`` says why, and what is kept free). Only
 where a variable is neither shared nor the verb's own are other verbs loaded to find its owner.
 """
 
@@ -12,8 +12,8 @@ import click
 
 from skuld_py.cli.twins import SHARED, options_of, variable
 from skuld_py.cli.verbed import inner_of
-from skuld_py.config.variables import doubtful, remedy
 from skuld_py.errors import Refused
+from skuld_py.variables import doubtful, remedy
 
 
 class BadVariable(Refused):

@@ -32,10 +32,10 @@ from skuld_py.client.coalescing import GRACE_S, Lane, out_of_time, own
 from skuld_py.client.dial import key_of
 from skuld_py.client.pursuit import CLOSED
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
-from skuld_py.config.variables import check_process
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.keys.files import ClientKey
 from skuld_py.model import messages as m
+from skuld_py.variables import check_process
 
 Caller = asyncio.Future[Any]
 Taken = list[tuple[Joint[Any, Any], Caller]]

@@ -37,9 +37,9 @@ from skuld_py.client.parties import Caller, Parties, Party
 from skuld_py.client.pursuit import CLOSED
 from skuld_py.client.reading import Depth
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
-from skuld_py.config.variables import check_process
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model import messages as m
+from skuld_py.variables import check_process
 
 if TYPE_CHECKING:
     from skuld_py.client.connection import Undo

@@ -46,9 +46,9 @@ from typing import Any
 from skuld_py.client.claims import HeldClaim
 from skuld_py.client.client import Client
 from skuld_py.client.steady import steady_s
-from skuld_py.config.variables import nobodys
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
+from skuld_py.variables import nobodys
 from skuld_py.worker.helped import Helped
 from skuld_py.worker.lease import Key, LeaseKeeper
 from skuld_py.worker.vitals import TIMEOUT, Look, Losses, Overruns, parse_stat

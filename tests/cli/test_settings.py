@@ -20,10 +20,10 @@ from skuld_py.cli.settings import BYTES_MAX, BadConfig, lines_of, read
 from skuld_py.client.claims import Claims
 from skuld_py.client.client import Claim, Client
 from skuld_py.client.options import Retry
-from skuld_py.config.variables import OWN, SHARED, TOLD, VERBS
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.runtime.server import Place
+from skuld_py.variables import OWN, SHARED, TOLD, VERBS
 
 
 class Asked:

@@ -10,7 +10,7 @@ import pytest
 
 from skuld_py import AsyncClient, Client, Refused
 from skuld_py.cli.main import main
-from skuld_py.config.variables import TOLD, VERBS, check_client, check_process
+from skuld_py.variables import TOLD, VERBS, check_client, check_process
 
 
 @pytest.fixture(autouse=True)

@@ -72,8 +72,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "found = None if copy.id in absent else there.get(copy.id)\n", "C17", STOPPED, seeds=0),
     mutant("moved-before-its-needs", "what waits for others is moved, and waits no more for them", "Moving._moved",
            "if {*task.deps} & {*task.blocked_by}", "if False", "C13", MOVED, seeds=0),
-    mutant("too-old-stops-a-move", "one task that is too old keeps its page from being moved", "Moving._stored",
-           "                if error.code != \"too_old\":\n", "                if True:\n", "C17", STORIES +
+    mutant("too-old-stops-a-move", "one task that is too old keeps its page from being moved", "Moving._kept",
+           "            if error.code not in _ALONE:\n", "            if True:\n", "C17", STORIES +
            "test_what_is_too_old_to_be_copied_keeps_no_page_from_being_moved", seeds=0),
     mutant("taken-from-all", "claims of other holders are taken, too", "_Choice.suits",
            "task.claims[-1].holder == self.holder", "True", "C1", TAKEN, seeds=0),

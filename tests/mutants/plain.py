@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if not self._ignition.was_asked:\n", "W5",
            PLAIN + "test_a_plain_function_needs_no_engine_and_one_of_spark_starts_it", seeds=0),
     mutant("snooze-is-a-failure", "a task that snoozes loses an attempt", "endings.ended_by",
-           "        return Snoozed(cast(Snooze, error).delay_ms)\n",
+           "        return snoozed(cast(Snooze, error))\n",
            "        return Failed(said(error), error_of(error))\n",
            "W5", SNOOZED, seeds=0),
     mutant("dead-is-tried-again", "a task that is given up by its function is tried again", "endings.ended_by",
