@@ -6,8 +6,8 @@ itself and cold; others count the files that ``skuld history files`` prints, and
 when ``skuld archive compact`` has run. The machine's load stands beside the figures.
 
 With ``--readers`` DuckDB, pandas and deltalake are installed for the time being, in an environment of their own;
-else those of them read that are there. With ``--kills`` compaction is killed as many times before it may come to
-its end, at moments that are drawn, and all must be counted right each time.
+else those of them read that are there. With ``--kills`` compaction is killed as many times at most, at moments that are
+drawn, until it comes to its end before; all must be counted right each time.
 
     scripts/bench layout [--tasks N] [--batches N] [--days N] [--readers] [--kills N]
 """
@@ -127,7 +127,7 @@ def readers_of(place: Path | None) -> dict[str, str]:
 
 
 def kill_compactions(root: Path, tasks: int, times: int) -> None:
-    """Kill it so many times, and count; less often, where one comes to its end before: then nothing is left to do."""
+    """Kill it so many times, and count; less often, where one comes to its end: then nothing is left to do."""
     chance, (least_s, most_s) = random.Random(5), KILLED_WITHIN_S
     kills, has_ended = 0, False
     while kills < times and not has_ended:
