@@ -6,8 +6,8 @@ itself and cold; others count the files that ``skuld history files`` prints, and
 when ``skuld archive compact`` has run. The machine's load stands beside the figures.
 
 With ``--readers`` DuckDB, pandas and deltalake are installed for the time being, in an environment of their own;
-else those of them read that are there. With ``--kills`` compaction is killed as many times at most, at moments that are
-drawn, until it comes to its end before; all must be counted right each time.
+else those of them read that are there. With ``--kills`` compaction is killed at moments that are drawn, as many
+times at most, until it comes to its end before; all must be counted right each time.
 
     scripts/bench layout [--tasks N] [--batches N] [--days N] [--readers] [--kills N]
 """

@@ -9,8 +9,8 @@ An input with several feeders is split into *strands*, and each feeder draws its
 every so-manieth; of files those whose paths' digests say so; of partitions those whose names do. Which strand
 draws something follows from its name alone, so two never draw one, whatever each of them has seen: a file or a
 partition that appears meanwhile moves no other one. Of partitions that are numbered, as most are, consecutive ones
-are of consecutive strands: by a digest of the whole name a third of the strands would have none, where there are as many
-of both.
+are of consecutive strands: by a digest of the whole name a third of the strands would have none, where there are
+as many of both.
 
 Invariants:
 
