@@ -65,7 +65,8 @@ class Site:
                 ) -> Compacted:
         """See ``Compaction.run``."""
         made = Compaction(self.root, self.drafts, self.manifest, now_ms,
-                          BatchNames(now_ms, secrets.randbits(32)), self.delta.follow)
+                          BatchNames(now_ms, secrets.randbits(32)), self.delta.follow,
+                          self.delta.removed_since)
         return made.run(least=least, grace_ms=grace_ms, keep_days=keep_days, takes_over=takes_over,
                         on_group=on_group)
 

@@ -18,7 +18,7 @@ nodes may still have what an earlier archiver wrote last.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -72,16 +72,19 @@ class _Source:
 
 class Compaction:
     """Compacts what lies below a root. ``name``: gives names that no other file has; ``tell``: what goes by the
-    manifest catches up with it, before files go that it knows."""
+    manifest catches up with it, before files go that it knows; ``told_since``: which of these it was told only
+    since a time that they went."""
 
     def __init__(self, root: Path, drafts: Drafts, manifest: Manifest, now_ms: Callable[[], int],
-                 name: Callable[[], str], tell: Callable[[], None] = lambda: None) -> None:
+                 name: Callable[[], str], tell: Callable[[], None] = lambda: None,
+                 told_since: Callable[[int], Set[str]] = lambda at_ms: frozenset()) -> None:
         self._root = root
         self._drafts = drafts
         self._manifest = manifest
         self._now_ms = now_ms
         self._name = name
         self._tell = tell
+        self._told_since = told_since
         self.done = Compacted()
 
     def run(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
@@ -174,7 +177,9 @@ class Compaction:
     def _unlink(self, grace_ms: int) -> None:
         """What no reader can still want goes; its empty directories with it."""
         late_ms = self._now_ms() - grace_ms
-        gone = [path for path, at_ms in self._manifest.state.removed.items() if at_ms <= late_ms]
+        wanted = self._told_since(late_ms)
+        gone = [path for path, at_ms in self._manifest.state.removed.items()
+                if at_ms <= late_ms and path not in wanted]
         for path in gone:
             (self._root / path).unlink(missing_ok=True)
             _clear(self._root, path)

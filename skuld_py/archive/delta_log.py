@@ -7,8 +7,10 @@ A version of the table is the change of the same number: which files came, and w
 table. So the log is a function of the manifest. Whoever writes a version writes the same; what somebody who died
 left out the next one writes; and a log that was deleted comes back.
 
-Invariant: when a write to the archive returns, its rows are in the table, too; only then are tasks deleted. What
-the manifest has wiped is wiped here, but for what a reader of the last checkpoint but one needs.
+Invariants: when a write to the archive returns, its rows are durably in the table, too; only then are tasks
+deleted. A file leaves the disk only some time after a version has told that it went: whoever died between a change
+and its version has readers of the table still want it. What the manifest has wiped is wiped here, but for what a
+reader of the last checkpoint but one needs.
 
 Versions of another program, which would rearrange or delete what the manifest knows, are refused and named.
 
@@ -30,7 +32,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,6 +86,28 @@ class DeltaLog:
         raise Refused("not_written", f"root: {self._directory} could not be brought up to the manifest; run fewer"
                       " archivers on one root")
 
+    def removed_since(self, at_ms: int) -> frozenset[str]:
+        """Paths of which versions have told only since then that they went; by the versions that are there."""
+        if not self._directory.is_dir():
+            return frozenset()
+        found = set[str]()
+        for path in self._directory.glob("*.json"):
+            with suppress(FileNotFoundError):  # wiped meanwhile
+                if path.stat().st_mtime_ns // 1_000_000 > at_ms:
+                    found |= self._removed_by(path)
+        return frozenset(found)
+
+    def _removed_by(self, path: Path) -> set[str]:
+        try:
+            actions = [json.loads(line) for line in path.read_text().splitlines()]
+            return {unquote(action["remove"]["path"]) for action in actions if "remove" in action}
+        except (ValueError, KeyError, TypeError):
+            raise self._foreign(path) from None
+
+    def _foreign(self, path: Path) -> Refused:
+        return Refused("foreign_version", f"root: {path} is not the archive's: another program has changed the"
+                       f" table. Have it only read; delete {self._directory} and say --format delta again")
+
     def _follow(self) -> None:
         """Versions in their order; before the first that is there, the checkpoint that it builds on."""
         state = self._manifest.state
@@ -100,6 +124,7 @@ class DeltaLog:
         for number in snapshots:
             self._checkpoint(number, state.archive)
         sync(self._directory)
+        self._told = max(changes)
 
     def _put(self, number: int, archive: str) -> None:
         path = self._directory / f"{number:020}.json"
@@ -110,9 +135,7 @@ class DeltaLog:
                 os.link(draft, path)
             draft.unlink()
         if _engine_of(path) != _engine(archive):
-            raise Refused("foreign_version", f"root: {path} is not the archive's: another program has changed the"
-                          f" table. Have it only read; delete {self._directory} and say --format delta again")
-        self._told = max(self._told, number)
+            raise self._foreign(path)
 
     def _checkpoint(self, number: int, archive: str) -> None:
         if number <= self._shortened:

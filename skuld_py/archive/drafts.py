@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -25,7 +26,8 @@ from skuld_py.output.store import sync
 
 DIRECTORY, NOTE, LOCK = "_writing", "moving.json", "lock"
 FILES = "files"
-HOLDS = 5
+HOLDS, PAUSE_S = 100, 0.1
+"""How often a writer tries to hold its directory, and how long it waits in between."""
 
 
 class Drafts:
@@ -47,7 +49,8 @@ class Drafts:
                     shutil.rmtree(self.own, ignore_errors=True)
 
     def _hold(self, stack: ExitStack) -> None:
-        """Whoever sweeps may come between the making of the directory and its lock, and take it away."""
+        """Whoever sweeps may come between the making of the directory and its lock, hold it while the manifest is
+        read, and take it away. Nobody else holds it, so it is waited for."""
         for left in reversed(range(HOLDS)):
             with ExitStack() as attempt:
                 try:
@@ -56,6 +59,7 @@ class Drafts:
                     os.stat(self.own / LOCK)
                 except (OSError, Refused) as error:
                     if left and isinstance(error, FileNotFoundError | Refused):
+                        time.sleep(PAUSE_S)
                         continue
                     raise unwritable(self._root, error) if isinstance(error, OSError) else error from error
                 stack.push(attempt.pop_all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,9 +15,11 @@ from click.testing import CliRunner
 from archive.test_layout import TASKS, blob, ids_of, kept, rows_of
 from skuld_py.archive import delta_log, manifest
 from skuld_py.archive.arrow_files import SCHEMA
-from skuld_py.archive.arrow_site import Site
+from skuld_py.archive.arrow_site import Site, now_ms
+from skuld_py.archive.compaction import GRACE_MS
 from skuld_py.archive.delta_log import DIRECTORY, DeltaLog
-from skuld_py.archive.manifest import Manifest
+from skuld_py.archive.live import live
+from skuld_py.archive.manifest import Change, Manifest
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 
@@ -126,6 +129,58 @@ def test_what_a_writer_left_out_the_next_one_writes(tmp_path: Path, monkeypatch:
         site.store.begin()
         site.store.write("b9", rows_of(TASKS[:4]))
     assert sorted(in_table(tmp_path)) == kept(tmp_path) == ids_of(TASKS[:4])
+
+
+def test_a_file_stays_for_readers_whose_table_was_told_only_now_that_it_went(tmp_path: Path) -> None:
+    """Whoever compacted died before the table was told, long ago."""
+    with Site.held(tmp_path, begins_delta=True) as site:
+        site.store.begin()
+        put(site, 0, 2)
+        site.store.settled(blob(TASKS[:2]))
+        site.store.end(is_whole=False)
+        before = live(tmp_path)
+        site.manifest.refresh()
+        assert site.manifest.put(Change(now_ms() - 2 * GRACE_MS, (), tuple(each.path for each in before.files)))
+        assert sorted(in_table(tmp_path)) == ids_of(TASKS[:2])
+
+        for _ in range(2):
+            assert site.compact().unlinked == 0
+            assert in_table(tmp_path) == [] and all(path.exists() for path in before.paths)
+
+        for path in (tmp_path / DIRECTORY).glob("*.json"):
+            aged_s = path.stat().st_mtime - GRACE_MS / 1000
+            os.utime(path, (aged_s, aged_s))
+        assert site.compact().unlinked == 2
+        assert not any(path.exists() for path in before.paths)
+
+
+def test_a_young_version_that_says_nothing_is_named(tmp_path: Path) -> None:
+    with Site.held(tmp_path, begins_delta=True) as site:
+        site.store.begin()
+        put(site, 0, 1)
+        (tmp_path / DIRECTORY / f"{1:020}.json").write_text('{"remove": 1}\n')
+        with pytest.raises(Refused, match=r"1\.json is not the archive's"):
+            site.compact()
+
+
+def test_what_may_not_be_durable_in_the_table_is_not_confirmed_however_often_it_is_asked(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, fails = list[Path](), [True, True, False]
+
+    def once(path: Path) -> None:
+        synced.append(path)
+        if path == tmp_path / DIRECTORY and fails.pop(0):
+            raise OSError(5, "Input/output error")
+    with Site.held(tmp_path, begins_delta=True) as site:
+        site.store.begin()
+        put(site, 0, 1)
+        monkeypatch.setattr(delta_log, "sync", once)
+        for _ in range(2):
+            with pytest.raises(Refused, match="Input/output error"):
+                put(site, 1, 2)
+        synced.clear()
+        put(site, 1, 2)
+    assert synced[-1] == tmp_path / DIRECTORY and fails == []
 
 
 def test_two_writers_tell_one_story(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from archive.test_arrow import write_old
 from skuld_py.archive import compaction, manifest
 from skuld_py.archive.arrow_history import ArrowHistory
 from skuld_py.archive.arrow_site import Site
-from skuld_py.archive.drafts import NOTE
+from skuld_py.archive.drafts import NOTE, Drafts
 from skuld_py.archive.filters import Filters
 from skuld_py.archive.live import live
 from skuld_py.archive.manifest import Change, File, Manifest
@@ -193,6 +193,26 @@ def test_a_writer_that_dies_before_its_change_leaves_nothing_for_long(
         made.store.write("b", rows_of(TASKS))
     assert kept(tmp_path) == ids_of(TASKS)
     assert not list((tmp_path / "_writing").iterdir())
+
+
+def test_a_writer_waits_while_a_sweeper_holds_its_new_directory(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, pauses = Drafts(tmp_path, "w"), list[float]()
+    with ExitStack() as sweeping:
+        sweeping.enter_context(process.held(made.own))
+
+        def sleep(pause_s: float) -> None:
+            pauses.append(pause_s)
+            if len(pauses) == 20:
+                sweeping.close()
+        monkeypatch.setattr("skuld_py.archive.drafts.time.sleep", sleep)
+        with made.held():
+            assert (made.own / "lock").exists()
+    assert sum(pauses) >= 1
+
+    with process.held(made.own), pytest.raises(Refused) as raised, made.held():
+        pass
+    assert raised.value.code == "directory_in_use" and len(pauses) < 200
 
 
 def test_drafts_are_no_parquet_for_who_globs(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

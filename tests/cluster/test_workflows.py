@@ -143,6 +143,14 @@ def exhausted(replica: Replica, *strands: int, step: str = "in1") -> Played:
     return written(replica, ExhaustInput("w", step, strands[-1]))
 
 
+@pytest.mark.parametrize("said", ["in1", "in1:", "in1:x", "in1:64", "in1:99", "in1:01", "in1:-1", "in1:1:1", ":1",
+                                  "in1:\u0661"])
+def test_what_is_no_strand_is_drained_in_no_origin(said: str) -> None:
+    with pytest.raises(Malformed, match=r"Workflow\.drained: are no steps with numbers below 64"):
+        Workflow(DIGEST, PLAN, steps=OF_THREE, drained=("in1:0", said))
+    assert Workflow(DIGEST, PLAN, steps=OF_THREE, drained=("in1:0", "in1:63")).drained
+
+
 def test_an_input_is_exhausted_with_the_last_of_its_strands_whatever_their_order() -> None:
     replica = written(Replica(), submission("w", OF_THREE)).replica
     some = exhausted(replica, 2, 0)

@@ -23,7 +23,7 @@ def _seen(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mu
 MUTANTS: tuple[Mutant, ...] = (
     # who draws what
     _seen(WORLD, "strands-share-partitions", "two feeders draw one partition", "drawing.Strand.has",
-          "return part % self.of == self.number", "return part % self.of <= self.number"),
+          "% self.of == self.number", "% self.of <= self.number"),
     _seen(WORLD, "strands-share-files", "two feeders draw one file", "drawing.Strand.paths",
           "self._of_path(path) == self.number", "self._of_path(path) <= self.number"),
     _seen(STRANDS + "each_file_and_each_range_of_a_table_is_of_one_strand", "strands-of-files-by-their-order",
@@ -33,8 +33,20 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen(STRANDS + "each_file_and_each_range_of_a_table_is_of_one_strand", "strands-of-tables-overlap",
           "each feeder draws all ranges of a table", "drawing.source_of",
           "islice(parts_of(jdbc), place.strand.number, None, place.strand.of)", "parts_of(jdbc)"),
+    _seen(STRANDS + "a_partition_is_of_one_strand_whoever_saw_others_before_it", "strands-by-place",
+          "a partition that appears moves others to another feeder", "drawing.Adapted._read",
+          "[self._adapter.begin(name), False] if self._strand.has(name) else [0, True]\n"
+          "                       for name in self._parts]",
+          "[self._adapter.begin(name), False] if part % self._strand.of == self._strand.number else [0, True]\n"
+          "                       for part, name in enumerate(self._parts)]"),
+    _seen(STRANDS + "a_partition_is_of_one_strand_whoever_saw_others_before_it", "strands-by-chance",
+          "a strand has none of as many partitions, though these are numbered", "drawing.Strand.has",
+          "(_digest(kind.encode()) + int(number[0] if number else 0))", "_digest(partition.encode())"),
+    _seen(STRANDS + "partitions_in_another_order_than_before_are_refused", "strands-of-another-order",
+          "a feeder goes on in a partition with the offset of another one", "drawing.Adapted._read",
+          "if any(row != [0, True] and", "if False and any("),
     _seen(WORLD, "strands-commit-for-others", "a feeder calls processed what is another one's",
-          "drawing.Adapted.settle", " if self._strand.has(part)})", "})"),
+          "drawing.Adapted.settle", " if self._strand.has(name)})", "})"),
     _seen(EACH, "strands-draw-all", "each feeder draws the whole input", "feeding._fed",
           "Strand(strand, entry.most)", "Strand()"),
     # whose roots are whose
@@ -55,7 +67,13 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen(EACH, "strands-exhausted-as-the-first", "a feeder exhausts another one's strand",
           "feeding.ClientHands.exhaust", "strand=self._strand,", "strand=0,"),
     _seen(ACKS, "strands-acks-wait-for-ever", "acks of a strand that is exhausted stay", "workflows.reaping._deaf",
-          "for drained in known.drained:", "for drained in ():"),
+          "or strand_name(step, strand) in known.drained", "or False"),
+    _seen("tests/node/test_reaping.py::test_what_names_no_strand_of_a_workflow_is_passed_over",
+          "strands-that-are-none", "a node fails over a strand that there is not", "workflows.reaping._deaf",
+          "for step in known.inputs:", "for step in (*known.exhausted, *known.inputs):"),
+    _seen(LOG + "what_is_no_strand_is_drained_in_no_origin", "strands-of-an-origin",
+          "an origin may say anything of strands", "cluster.log.workflows.Workflow",
+          "validator=_are_strands, metadata=SPARSE", "metadata=SPARSE"),
     _seen(ACKS, "strands-feeders-reaped", "feeders that are about to end are cancelled",
           "workflows.reaping.Reaper._is_over", " or is_feeder(queue)", ""),
     # slots

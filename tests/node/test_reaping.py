@@ -9,10 +9,11 @@ import attrs
 import pytest
 
 from skuld_py.client.flows import WorkflowStatus
+from skuld_py.cluster.log.workflows import StepRow, Workflow
 from skuld_py.node.workflows import reaping
 from skuld_py.node.workflows.reaping import GRACE_MS, PAGE_MS, REST_MS
 from skuld_py.testing import MemoryClient
-from skuld_py.workflow.segments import ack_queue, feeder_queue
+from skuld_py.workflow.segments import ack_queue, feeder_queue, haul_queue
 
 FLOW: dict[str, Any] = {"id": "w", "edges": [["a", "b"]], "catalog": {
     "a": {"kind": "input", "function": "reaps.a"}, "b": {"kind": "function", "function": "reaps.b"}}}
@@ -108,6 +109,14 @@ def test_acks_of_an_input_that_is_exhausted_are_cancelled_while_its_workflow_liv
     farm.client.advance(REST_MS / 1000 + 1)
     assert farm.states(ack_queue("w", "a")) == {"cancelled": 2}
     assert farm.states("wf.w.b") == {"waiting": 1}
+
+
+def test_what_names_no_strand_of_a_workflow_is_passed_over() -> None:
+    """Bytes of an origin are as whoever wrote them wished."""
+    steps = (StepRow("a", "input", most=3), StepRow("in", "input"), StepRow("b", "output"))
+    known = Workflow("0" * 16, "", steps=steps, exhausted=("in", "zz"),
+                     drained=("a:1", "a:3", "a:63", "in:9", "zz:0", "b:0"))
+    assert [*reaping._deaf("w", known)] == [ack_queue("w", "a:1"), haul_queue("w", "in"), ack_queue("w", "in")]
 
 
 def test_acks_of_a_strand_that_is_exhausted_are_cancelled_and_of_no_other(farm: Farm) -> None:

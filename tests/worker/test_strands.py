@@ -183,6 +183,39 @@ def test_each_file_and_each_range_of_a_table_is_of_one_strand(tmp_path: Path, of
     assert parts == [[*range(number, 7, of)] for number in range(of)]
 
 
+@pytest.mark.parametrize("of", [1, 2, 3, 8])
+def test_a_partition_is_of_one_strand_whoever_saw_others_before_it(of: int) -> None:
+    """So the feeders that began before it came, and those that began after, draw each once."""
+    def owned(topic: Topic, number: int) -> set[str]:
+        asked = Adapted(topic, Strand(number, of))
+        cursor, is_over = b"", False
+        while not is_over:
+            haul = asked.draw(cursor, 9)
+            cursor, is_over = haul.cursor, haul.is_last
+        return {*topic.asked}
+
+    before, after = ["p1", "p2", "odd", "9", "p10"], ["new", "p0", "p1", "p2", "odd", "9", "p10", "p99"]
+    for number in range(of):
+        topics = []
+        for names in (before, after):
+            topics.append(Topic(count=0))
+            topics[-1].rows = {name: [1] for name in names}
+        early, late = (owned(topic, number) for topic in topics)
+        assert early == late & {*before}
+    assert all(sum(Strand(number, of).has(name) for number in range(of)) == 1 for name in after)
+    numbered = [next(number for number in range(of) if Strand(number, of).has(f"orders-{part}"))
+                for part in range(9)]
+    assert [(number - numbered[0]) % of for number in numbered] == [part % of for part in range(9)]
+
+
+def test_partitions_in_another_order_than_before_are_refused() -> None:
+    topic = Topic(count=4)
+    cursor = Adapted(topic, Strand(1, 2)).draw(b"", 4).cursor
+    topic.rows = dict([*topic.rows.items()][1:] + [*topic.rows.items()][:1])
+    with pytest.raises(Refused, match="had another order"):
+        Adapted(topic, Strand(1, 2)).draw(cursor, 4)
+
+
 def test_a_strand_asks_for_commits_and_ends_with_its_own_partitions_alone() -> None:
     topic = Topic(count=5)
     source = Adapted(topic, Strand(1, 2))
@@ -191,9 +224,12 @@ def test_a_strand_asks_for_commits_and_ends_with_its_own_partitions_alone() -> N
         haul = source.draw(cursor, 4)
         cursor = haul.cursor
         values += [unpacked(value) for value in haul.values]
-    assert sorted(values) == [*range(100, 109), *range(300, 309)] and {*topic.asked} == {"p1", "p3"}
-    source.settle(cursor, {3: 8})
-    assert topic.committed == {"p1": 9, "p3": 8}
+    own = [name for name in topic.rows if Strand(1, 2).has(name)]
+    assert own in (["p0", "p2", "p4"], ["p1", "p3"])
+    assert sorted(values) == sorted(value for name in own for value in topic.rows[name])
+    assert {*topic.asked} == {*own}
+    source.settle(cursor, {[*topic.rows].index(own[-1]): 8})
+    assert topic.committed == {**dict.fromkeys(own, 9), own[-1]: 8}
 
     topic.rows["p5"] = [1]
     with pytest.raises(Refused, match="there were 5, and are 6 now"):

@@ -72,7 +72,7 @@ class Store:
         if self._shelf.is_list:
             return map(packed, self._files())
         return (packed(value) for number, part in enumerate(self.parts)
-                if number % self._strand.of == self._strand.number for value in part)
+                if self._strand.has(str(number)) for value in part)
 
     def _files(self) -> Iterator[Any]:
         paths = {f"/data/{value['n']}": value for value in self.parts[0]}
@@ -84,7 +84,7 @@ class Store:
 
     def _own(self, partition: str) -> int:
         part = int(partition)
-        if part % self._strand.of != self._strand.number:
+        if not self._strand.has(partition):
             raise Violation(f"part {part} is touched by strand {self._strand}")
         return part
 

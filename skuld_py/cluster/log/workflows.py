@@ -50,6 +50,7 @@ UNBOUNDED = 1 << 30
 """As many slots as there are."""
 WORKFLOW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 STEP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
+_STRAND = re.compile(rf"{STEP_NAME.pattern}:(0|[1-9][0-9]?)", re.ASCII)
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{16,128}", re.ASCII)
 _PLAN = re.compile(r"[0-9a-v]{32}", re.ASCII)
@@ -110,6 +111,11 @@ def _are_tags(owner: Any, field: Any, value: tuple[str, ...]) -> None:
         raise Malformed(f"{type(owner).__name__}.{field.name}", f"are no tags, or more than {TAGS_MAX}")
 
 
+def _are_strands(owner: Any, field: Any, value: tuple[str, ...]) -> None:
+    if not all(_STRAND.fullmatch(each) and int(each.partition(":")[2]) < STRANDS_MAX for each in value):
+        raise Malformed(f"{type(owner).__name__}.{field.name}", f"are no steps with numbers below {STRANDS_MAX}")
+
+
 @attrs.frozen
 class StepRow:
     """A step, as slots are given to it: at least and at most so many, only such with all ``tags``, ``percentage``
@@ -165,7 +171,7 @@ class Workflow:
     exhausted: tuple[str, ...] = ()
     sealed: tuple[str, ...] = ()
     reason: str = ""
-    drained: tuple[str, ...] = attrs.field(default=(), metadata=SPARSE)
+    drained: tuple[str, ...] = attrs.field(default=(), validator=_are_strands, metadata=SPARSE)
     is_split: bool = attrs.field(default=False, metadata=SPARSE)
     """Whether it was submitted under rules by which inputs have strands."""
     weight: int = attrs.field(default=attrs.Factory(lambda self: weight_of(self.steps), takes_self=True),

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skuld_py.cluster.log.workflows import State, Workflow
+from skuld_py.cluster.log.workflows import State, Workflow, strand_name
 from skuld_py.cluster.member.playback import Playback
 from skuld_py.model import messages as m
 from skuld_py.model.history import CANCELLED
@@ -147,11 +147,11 @@ class Reaper(Duty):
 
 
 def _deaf(name: str, known: Workflow) -> Iterator[str]:
-    """Queues of inputs, and of strands, that are exhausted."""
-    for step in known.exhausted:
-        yield haul_queue(name, step)
-        for source in sources_of(step, known.strands(step)):
-            yield ack_queue(name, source)
-    for drained in known.drained:
-        step, _, strand = drained.partition(":")
-        yield ack_queue(name, sources_of(step, known.strands(step))[int(strand)])
+    """Queues of inputs, and of strands, that are exhausted; what names none of these is passed over."""
+    for step in known.inputs:
+        is_exhausted = step in known.exhausted
+        if is_exhausted:
+            yield haul_queue(name, step)
+        for strand, source in enumerate(sources_of(step, known.strands(step))):
+            if is_exhausted or strand_name(step, strand) in known.drained:
+                yield ack_queue(name, source)

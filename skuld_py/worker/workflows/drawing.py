@@ -5,17 +5,20 @@
 
 A source that gives other values for an offset than before is found out: their ids are taken by other content.
 
-An input with several feeders is split into *strands*, and each feeder draws its own: of partitions, and of the
-ranges of a table, every so-manieth; of files those whose paths' digests say so. Who draws which follows from the
-definition alone, so two never draw one, whatever each of them has seen: a file that appears meanwhile moves no
-other one.
+An input with several feeders is split into *strands*, and each feeder draws its own: of the ranges of a table
+every so-manieth; of files those whose paths' digests say so; of partitions those whose names do. Which strand
+draws something follows from its name alone, so two never draw one, whatever each of them has seen: a file or a
+partition that appears meanwhile moves no other one. Of partitions that are numbered, as most are, consecutive ones
+are of consecutive strands: by a digest of the whole name a third of the strands would have none, where there are
+as many of both.
 
 Invariants:
 
 * A haul is of one part, and no larger than ``HAUL_BYTES``, but for a single value.
 * Each value is of exactly one strand.
 
-Rejected: parts that feeders claim one by one, or that are shared out anew when one comes or goes. Whoever takes
+Rejected: partitions by their places in the adapter's list, which two feeders may see before and after another one
+came. Parts that feeders claim one by one, or that are shared out anew when one comes or goes. Whoever takes
 over a part takes over its roots under way, too, and these are in the former's checkpoint; so what is handed on is
 the strand, as a whole, with its task.
 """
@@ -25,6 +28,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
@@ -53,6 +57,8 @@ from skuld_py.workflow.definition.sources import (
 HAUL_BYTES = 16 << 20
 DIGEST_BYTES = 8
 NOWHERE = -1
+_NUMBER = re.compile(r"[0-9]{1,9}\Z")
+"""With which the name of a partition ends."""
 Found = Callable[[str], Callable[..., Any]]
 
 
@@ -68,11 +74,17 @@ class Strand:
         return sorted(path for path in {*paths} if self.of == 1 or self._of_path(path) == self.number)
 
     def _of_path(self, path: str) -> int:
-        return int.from_bytes(blake2b(os.fsencode(path), digest_size=DIGEST_BYTES).digest(), "big") % self.of
+        return _digest(os.fsencode(path)) % self.of
 
-    def has(self, part: int) -> bool:
-        """Whether a numbered part is its own."""
-        return part % self.of == self.number
+    def has(self, partition: str) -> bool:
+        """Whether a partition is its own."""
+        number = _NUMBER.search(partition)
+        kind = partition[: number.start()] if number else partition
+        return (_digest(kind.encode()) + int(number[0] if number else 0)) % self.of == self.number
+
+
+def _digest(name: bytes) -> int:
+    return int.from_bytes(blake2b(name, digest_size=DIGEST_BYTES).digest(), "big")
 
 
 WHOLE = Strand()
@@ -170,7 +182,8 @@ class Awaited:
 class Adapted:
     """What an application's adapter reads, a part after the other in turn. The cursor is each part's offset, and
     which of them came to its end: ``[turn, [offset, is_end], ...]``, as JSON. Those of other strands count as
-    ended, from offset 0 on; so all strands see when there are more or fewer parts than before."""
+    ended, from offset 0 on; so all strands see when there are more or fewer parts than before, and most
+    when they have another order."""
 
     def __init__(self, adapter: OffsetsAdapter, strand: Strand = WHOLE) -> None:
         self._adapter, self._strand = adapter, strand
@@ -207,7 +220,7 @@ class Adapted:
         if cursor:
             rows = self._read(cursor)[1]
             self._adapter.commit({name: min(rows[part][0], open_from.get(part, rows[part][0]))
-                                  for part, name in enumerate(self._parts) if self._strand.has(part)})
+                                  for part, name in enumerate(self._parts) if self._strand.has(name)})
 
     def tend(self) -> None:
         """What an adapter holds is its own business."""
@@ -220,12 +233,16 @@ class Adapted:
 
     def _read(self, cursor: bytes) -> tuple[int, list[list[Any]]]:
         if not cursor:
-            return 0, [[self._adapter.begin(name), False] if self._strand.has(part) else [0, True]
-                       for part, name in enumerate(self._parts)]
+            return 0, [[self._adapter.begin(name), False] if self._strand.has(name) else [0, True]
+                       for name in self._parts]
         turn, *rows = json.loads(cursor)
         if len(rows) != len(self._parts):
             raise Refused("bad_source", f"partitions: there were {len(rows)}, and are {len(self._parts)} now; they"
                           " must stay the same while a workflow runs", field="partitions")
+        if any(row != [0, True] and not self._strand.has(name)
+               for name, row in zip(self._parts, rows, strict=True)):
+            raise Refused("bad_source", "partitions: they were others, or had another order; they must stay the"
+                          " same while a workflow runs", field="partitions")
         return turn, rows
 
     @staticmethod

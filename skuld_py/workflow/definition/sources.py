@@ -87,7 +87,7 @@ class OffsetsAdapter(Protocol):
     again from its offset, until it is committed."""
 
     def partitions(self) -> Sequence[str]:
-        """Their names; always the same ones."""
+        """Their names; always the same ones, in the same order."""
 
     def begin(self, partition: str) -> int:
         """The offset to begin with when this workflow has not read anything yet."""

@@ -22,7 +22,7 @@ _HELP = """What Spark's data source promises, on a master and two workers of Spa
 
 \b
   a write that is aborted in the middle leaves none, and none could ever be claimed
-  a write in which an executor is killed and slow parts are run twice makes each row one task
+  a write in which an executor is killed and a part stands still makes each row one task
   the same rows are read back and counted in SQL
   a stream gives each task that ended once, over restarts of its query
 

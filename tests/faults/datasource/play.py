@@ -109,7 +109,7 @@ def _see_abort(stage: Stage, rows: int) -> None:
 
 
 def _see_write(stage: Stage, rows: int) -> None:
-    click.echo(f"a write of {rows:,} rows; an executor is killed, and slow parts are run twice")
+    click.echo(f"a write of {rows:,} rows; an executor is killed, and a part stands still")
     client, promises = stage.client, stage.promises
     began = time.monotonic()
     with writing.Killing(client, "big", stage.seen) as killing, writing.Watch(client, "big") as watch:
@@ -118,7 +118,7 @@ def _see_write(stage: Stage, rows: int) -> None:
     _await(lambda: not _depth(client, "big").blocked)
     all_s, depth, seen = time.monotonic() - began, _depth(client, "big"), watch.seen
     promises.see("an executor died while it wrote", killing.killed, is_met=killing.killed is not None)
-    promises.see("attempts that lost had stored tasks, and these are dead", depth.dead, is_met=depth.dead > 0)
+    promises.see("an attempt that lost had stored tasks, and these are dead", depth.dead, is_met=depth.dead > 0)
     promises.see(f"exactly {rows:,} tasks can be claimed", depth, is_met=depth.waiting + depth.claimed == rows)
     promises.see("none was to be claimed before all were", _said(seen), is_met=not seen.early and seen.blocked > 0)
     click.echo(f"written in {saved_s:.1f} s, {rows / saved_s:,.0f}/s; all to be claimed in {all_s:.1f} s,"

@@ -2,8 +2,8 @@
 
 The frame gives its rows in an order that no two attempts at a part share. In a write that is to come to its end,
 one part stops half-way for good and says which process it is, so that its executor can be killed when it has
-written; and another one stands still, so that Spark runs it a second time beside the first. In one that is to be
-aborted, a part raises half-way, in every attempt.
+written; and another one stands still, so that Spark may run it a second time beside the first, though nobody
+counts that. In one that is to be aborted, a part raises half-way, in every attempt.
 """
 
 from __future__ import annotations
