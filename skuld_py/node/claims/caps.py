@@ -6,10 +6,10 @@ loan and no message is needed, and of the partitions that one node leads no hold
 A holder that asks several leaders in the same moment may get as much from each; and where the cluster has more
 nodes than copies, a leader does not see what is held of the partitions that it does not keep.
 
-A queue is counted once, in one walk over the leases of all queues here, when all its claims together are first more
-than its cap: a few milliseconds for a thousand claims of the queue, in one turn. From then on the filing keeps the count up
-to date (``partition.data.holders``), so a claim costs one look-up however many are held, until the cap is taken
-away or the node starts anew.
+A queue is counted once, in one walk over the leases of all queues here, when all its claims together are first
+more than its cap: a few milliseconds for a thousand claims of the queue, in one turn. From then on the filing
+keeps the count up to date (``partition.data.holders``), so a claim costs one look-up however many are held, until
+the cap is taken away or the node starts anew.
 
 Rejected: an exact account of each holder at the queue's home, as limits of a whole queue have. Each grant would
 wait for a loan, for a rule that protects workers from one another, and not what the queue's tasks use.

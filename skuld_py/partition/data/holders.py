@@ -1,12 +1,12 @@
 """Who holds the claims of the queues that cap them for each holder, as far as this node keeps copies.
 
-A queue is counted once, by a walk over its claims (``node.claims.caps``), when its cap may first bind. From then on
-the filing says what is claimed and what is claimed no more, so a look at one holder costs one look-up, however much
-is held; each claim of such a queue takes some hundred bytes. Queues without a cap are not here: they cost the
+A queue is counted once, by a walk over its claims (``node.claims.caps``), when its cap may first bind. From then
+on the filing says what is claimed and what is claimed no more, so a look at one holder costs one look-up, however
+much is held; each claim of such a queue takes some hundred bytes. Queues without a cap are not here: they cost the
 filing one truth test for each batch.
 
 Invariant: for a queue that was counted, ``tasks`` has exactly the tasks with a lease in some copy here, each with
-the holder of its newest claim. (Before a node lives, its leases may be written otherwise: nothing is counted then.)
+the holder of its newest claim. (Before a node lives its leases may be written otherwise; nothing is counted then.)
 
 Rejected: to count anew each second. Ten thousand claims take a quarter of a second to read, and what other leaders
 grant in between would not count.
@@ -20,7 +20,6 @@ import attrs
 
 from skuld_py.model.history import CLAIM, HISTORY_HEAD, History, decode_history
 from skuld_py.partition.data.tables import queue_of
-
 
 _ONE_CLAIM = HISTORY_HEAD.size + CLAIM.size
 

@@ -144,7 +144,8 @@ class Replica:
 
     def lacking(self, ids: Sequence[bytes]) -> list[bytes]:
         """The tasks among these that are not here."""
-        return [task_id for task_id, body in zip(ids, self.bodies(ids), strict=True) if body is None]
+        known = self._existing("body", columns.wrap(ids, self.prefix))
+        return [task_id for task_id in ids if self.prefix + task_id not in known] if known else [*ids]
 
     def bodies(self, ids: Sequence[bytes]) -> list[bytes | None]:
         """Body records, in the order asked."""
