@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from node.machines import Machines
@@ -98,6 +98,8 @@ def test_who_holds_is_looked_for_in_pages(machines: Machines, monkeypatch: pytes
 @settings(max_examples=25, deadline=None)
 @given(asks=st.lists(st.tuples(st.sampled_from(["claim", "complete", "release", "renew", "cancel", "wait"]),
                                st.integers(0, 2), st.sampled_from(["a", "b"]), st.integers(1, 6)), max_size=12))
+@example([("claim", 0, "a", 4), ("complete", 0, "a", 1), ("release", 1, "a", 2), ("claim", 2, "b", 3),
+          ("renew", 0, "b", 2), ("wait", 0, "a", 6), ("cancel", 1, "b", 1), ("claim", 1, "a", 6)])
 def test_who_holds_is_kept_as_a_count_of_all_leases_would_find_it(asks: list[tuple[str, int, str, int]]) -> None:
     machines = Machines(partitions=4)
     machines.pass_time(4_000)
