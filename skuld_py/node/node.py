@@ -127,8 +127,7 @@ class Node:
         self._describe = leadership.description
         writes = WriteRequests(operations, admission, self._floor)
         features: list[Feature] = [
-            writes,
-            ClaimRequests(operations, admission, gates, self._parked), reads,
+            writes, ClaimRequests(operations, admission, gates, self._parked), reads,
             SettingRequests(operations, self._ticks.check), LimitRequests(self.lender, self._loans),
             leadership, self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges), self._overseer,
             self._recaller, RetentionRequests(operations, self._steward.slices), self._workers, self._workflows]

@@ -165,3 +165,18 @@ def test_very_many_queues_are_counted_over_some_turns(monkeypatch: pytest.Monkey
     ended = len(turns)
     machines.pass_time(500)
     assert len(turns) == ended  # and rests when it has counted
+
+
+def test_what_is_let_in_while_a_first_count_is_under_way_counts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas, "ROWS", 3)
+    machines = Machines(partitions=2)
+    machines.pass_time(4_000)
+    batches = tuple(machines.batch(f"a.{at}", 2) for at in range(20))
+    machines.ask(machines.names[0], m.Enqueue(1, 0, batches), b"all")
+    machines.pass_time(100)
+
+    quota(machines, "a.", b"10")
+    for client, count in ((b"four", 4), (b"one", 1)):  # three queues of two were found
+        machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("a.x", count),)), client)
+    machines.pass_time(10)
+    assert [type(machines.answers_to(client)[0]) for client in (b"four", b"one")] == [m.Acked, m.Failed]

@@ -117,7 +117,8 @@ class Filing:
         held = repeat(BODY_PLAIN + places[0]) if len(counts) == 1 else map(BODY_PLAIN.__add__, places)
         self._store.put_many("lease", list(zip(columns.wrap(ids, at), held, strict=False)))
         self._move(State.WAITING, State.CLAIMED, counts)
-        self._holders.begin(ids, places, holder)
+        if self._holders.queues:
+            self._holders.begin(ids, places, holder)
         self._note("lease", deadline_ms)
 
     def _ready_keys(self, ids: Sequence[bytes], places: Sequence[bytes]) -> list[bytes]:
@@ -138,7 +139,8 @@ class Filing:
     def close_leases(self, now_ms: int, ids: Sequence[bytes], keys: Sequence[bytes]) -> None:
         """File tasks that were completed, given the keys of their leases too."""
         found = self._store.pop_many("lease", keys)
-        self._holders.end(zip(ids, found, strict=True))
+        if self._holders.queues:
+            self._holders.end(zip(ids, found, strict=True))
         is_plain = True
         for held, count in Counter(found).items():
             if held is not None:
@@ -194,7 +196,8 @@ class Filing:
             if held is not None:
                 place = held[1:]
                 self._count(place, State.CLAIMED, -1)
-                self._holders.end([(task_id, held)])
+                if self._holders.queues:
+                    self._holders.end([(task_id, held)])
         if had is None:
             return place
         body = Body.decode(had)
@@ -254,7 +257,8 @@ class Filing:
             case State.CLAIMED:
                 flag = BODY_ODD if body.header.flags else BODY_PLAIN
                 self._put("lease", history.horizon_ms + self._skew_ms, task_id, flag + place)
-                self._holders.begin_one(task_id, place, history)
+                if self._holders.queues:
+                    self._holders.begin_one(task_id, place, history)
             case State.SCHEDULED:
                 self._put("time", due_of(history, body), task_id, place)
             case State.CANCELLED | State.DEAD:
@@ -410,8 +414,7 @@ class Filing:
         self._store.pop_many("time", [key for key, _ in due])
         self._move(State.SCHEDULED, None, Counter([place for _, place in due]))
         self._file_again(now_ms, [key[10:] for key, _ in due])
-        for table in ("lease", "time"):
-            self._next_ms[table] = self._first(table)
+        self._next_ms |= {table: self._first(table) for table in ("lease", "time")}
         return bool(lapsed or due)
 
     def _lapse(self, now_ms: int, rows: Sequence[Row]) -> None:

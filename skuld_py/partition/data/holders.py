@@ -74,8 +74,6 @@ class Holders:
 
     def begin(self, task_ids: Iterable[bytes], places: Iterable[bytes], holder: str) -> None:
         """Tasks are claimed by one holder; ``places``: where each would wait."""
-        if not self.queues:
-            return
         for task_id, place in zip(task_ids, places, strict=True):
             held = self.queues.get(queue_of(place))
             if held is not None:
@@ -83,13 +81,10 @@ class Holders:
 
     def begin_one(self, task_id: bytes, place: bytes, history: History) -> None:
         """A task is claimed, as its history says."""
-        if self.queues:
-            self.begin([task_id], [place], holder_of(history))
+        self.begin([task_id], [place], holder_of(history) if self.queues else "")
 
     def end(self, leases: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Tasks whose leases are gone, each with what its lease said; None for one that had none."""
-        if not self.queues:
-            return
         for task_id, lease in leases:
             held = self.queues.get(queue_of(lease[1:])) if lease is not None else None
             if held is not None:
