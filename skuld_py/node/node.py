@@ -5,7 +5,8 @@ clients' requests to ``client_door``, peers' requests to the features that own t
 waits for them, the registry's news to the features that it concerns. Messages to itself are queued and handled
 in the same step.
 
-It holds no task in memory: only promises, candidacies, operations in flight, settings, and what gossip said.
+It holds no task in memory: only promises, candidacies, operations in flight, settings, what gossip said, and who
+holds what of queues that cap their holders.
 """
 
 from __future__ import annotations
