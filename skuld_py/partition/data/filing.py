@@ -220,8 +220,8 @@ class Filing:
         deadline_ms = history.horizon_ms + self._skew_ms
         if history.completion.value is None and history.horizon_ms and deadline_ms > now_ms:
             self._put("lease", deadline_ms, task_id, BODY_UNKNOWN + place)
-            self._count(place, State.CLAIMED, 1)
             self._holders.begin_one(task_id, place, history)
+            self._count(place, State.CLAIMED, 1)
             if is_laned(task_id):
                 self.lanes.hold(task_id, place)
 
