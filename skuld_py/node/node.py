@@ -5,7 +5,8 @@ clients' requests to ``client_door``, peers' requests to the features that own t
 waits for them, the registry's news to the features that it concerns. Messages to itself are queued and handled
 in the same step.
 
-It holds no task in memory: only promises, candidacies, operations in flight, settings, and what gossip said.
+It holds no task in memory: only promises, candidacies, operations in flight, settings, what gossip said, and who
+holds what of queues that cap their holders.
 """
 
 from __future__ import annotations
@@ -125,9 +126,9 @@ class Node:
         reads = self._reads = ReadRequests(operations, admission)
         leadership = LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves)
         self._describe = leadership.description
+        writes = WriteRequests(operations, admission, self._floor)
         features: list[Feature] = [
-            WriteRequests(operations, admission, self._floor),
-            ClaimRequests(operations, admission, gates, self._parked), reads,
+            writes, ClaimRequests(operations, admission, gates, self._parked), reads,
             SettingRequests(operations, self._ticks.check), LimitRequests(self.lender, self._loans),
             leadership, self.timekeeper, self._dependencies, CopyRequests(view, self._exchanges), self._overseer,
             self._recaller, RetentionRequests(operations, self._steward.slices), self._workers, self._workflows]
@@ -141,7 +142,7 @@ class Node:
             # Dependencies before parked claims: a task that is let go is claimed in the same turn.
             self._dependencies, Widths(view), self._loans, self._parked,
             # Then long reads, and those that want to hear of changes, now that all are made.
-            reads.pages, reads.interests, self._exchanges)
+            reads.pages, writes.quotas, reads.interests, self._exchanges)
 
     # -- the machine ---------------------------------------------------------------------------
 

@@ -10,24 +10,55 @@ CAPS = "tests/node/test_caps.py::"
 QUOTAS = "tests/node/test_quotas.py::"
 CAPPED = script("no holder has more claims at once than its queue allows one")
 IN_TURN = CAPS + "test_whoever_asks_one_after_the_other_gets_no_more_than_the_cap"
+KEPT = CAPS + "test_who_holds_is_kept_as_a_count_of_all_leases_would_find_it"
+DROPPED = (CAPS + "test_copies_that_are_dropped_hold_nothing_and_a_cap_that_is_taken_away_ends_the_count")
+ENDED = CAPS + "test_as_many_wake_as_claims_have_ended_and_the_one_whose_holder_has_room"
+AGAIN = CAPS + "test_who_was_at_its_cap_has_its_turn_again_and_is_told_of_no_cap_once_it_has_room"
 PAGES = CAPS + "test_who_holds_is_looked_for_in_pages"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("cap-ignored", "a holder is granted whatever it wants", "caps.room_of",
-           "    return max(0, min(wanted, cap - held))\n", "    return wanted\n", "C19", CAPPED, IN_TURN, seeds=0),
-    mutant("cap-of-one-partition", "claims in other partitions do not count", "caps.room_of",
-           "            held += _held(", "            held = _held(", "C19", IN_TURN, CAPPED, seeds=0),
-    mutant("cap-of-all", "claims of others count as the holder's", "caps._held",
-           "claim.holder == holder", "claim.holder != ''", "C19", PAGES, seeds=0),
-    mutant("cap-by-one-page", "who holds much is looked for in the first page alone", "caps._held",
+           "    return max(0, min(wanted, cap - counts.get(holder, 0)))\n", "    return wanted\n", "C19", CAPPED,
+           IN_TURN, seeds=0),
+    mutant("cap-of-one-partition", "claims in other partitions do not count", "caps.counted",
+           "for vnode in view.vnodes:", "for vnode in view.vnodes[:1]:", "C19", IN_TURN, CAPPED, seeds=0),
+    mutant("cap-of-all", "claims of others count as the holder's", "caps.room_of",
+           "counts.get(holder, 0)", "sum(counts.values())", "C19", PAGES, seeds=0),
+    mutant("cap-by-one-page", "who holds much is looked for in the first page alone", "caps._count",
            "        if len(rows) < PAGE:\n", "        if True:\n", "C19", PAGES, seeds=0),
     mutant("cap-seen-too-late", "who holds is looked for only once all claims together are over the cap",
            "caps.room_of", " + wanted <= cap:\n", " <= cap:\n", "C19", IN_TURN, seeds=0),
+    mutant("granted-uncounted", "what is claimed after a queue was counted does not count", "Filing.move_to_lease",
+           "            self._holders.begin(ids, places, holder)\n", "            pass\n", "C19", KEPT, seeds=0),
+    mutant("claimed-oddly-uncounted", "a task with a past that is claimed does not count", "Filing._enter",
+           "                    self._holders.begin_one(task_id, place, history)\n",
+           "                    pass\n", "C19", KEPT, seeds=0),
+    mutant("completed-is-held", "what is completed counts as held for ever", "Filing.close_leases",
+           "            self._holders.end(zip(ids, found, strict=True))\n", "            pass\n", "C17", KEPT,
+           seeds=0),
+    mutant("released-is-held", "what is released counts as held for ever", "Filing._take_out",
+           "                    self._holders.end([(task_id, held)])\n", "                    pass\n", "C17",
+           KEPT, seeds=0),
+    mutant("lapsed-is-held", "what has lapsed counts as held for ever", "Filing._lapse",
+           "        self._holders.end((key[10:], held) for key, held in rows)\n", "", "C17", KEPT, seeds=0),
+    mutant("dropped-is-held", "claims of copies that are dropped count as held for ever", "Replica.drop",
+           '            if table == "lease":\n', "            if False:\n", "C17", DROPPED, seeds=0),
+    mutant("count-without-cap", "a queue is counted on when nothing caps it", "Settings._note_limits",
+           "        if not limits.holder_concurrency:\n", "        if False:\n", "O3", DROPPED, seeds=0),
+    mutant("all-capped-wake", "one end wakes all claims that wait at their cap", "ParkedClaims.look",
+           "min(capped[queue], count)", "count", "O3", ENDED, seeds=0),
+    mutant("renewal-wakes", "a renewal is taken for an end", "Held.begin",
+           "            del self.ended[task_id]\n", "            pass\n", "O3", ENDED, seeds=0),
+    mutant("capped-for-ever", "who was at its cap waits behind all others for ever", "ParkedClaims._uncap",
+           "                claim.uncap()\n", "                pass\n", "C17", AGAIN, seeds=0),
+    mutant("uncapped-without-room", "the longest at its cap is woken, and not who has room", "caps.has_room",
+           "    return counts.get(holder, 0) < limits.holder_concurrency\n", "    return True\n", "O3", ENDED,
+           seeds=0),
     mutant("cap-starves-others", "a task is held back from others by a claim of a holder at its cap",
            "ParkedClaims.take_place", "        if claim.is_capped and any(", "        if False and any(", "C17",
            script("a claim of a holder at its cap keeps no task from those behind it"), seeds=0),
     mutant("capped-is-forgotten", "who waits at its cap is not woken when its own claim ends",
-           "ParkedClaims._take_capped", "if queue in self._view.settings.capped]", "if False]", "C17",
+           "ParkedClaims._take_capped", "if queue.decode() in capped}", "if False}", "C17",
            script("a claim of a holder at its cap waits for one of its own to end"), seeds=0),
     mutant("raised-cap-unheard", "a cap that is raised lets nobody go on", "Settings._note_limits",
            " or row.name in self.capped", "", "C17",
@@ -40,27 +71,40 @@ MUTANTS: tuple[Mutant, ...] = (
            "        if False:\n", "C19",
            CAPS + "test_a_leader_grants_no_lease_that_its_coordinator_does_not_know_to_be_too_long", seeds=0),
     mutant("quota-ignored", "whatever is enqueued is let in", "Quotas.check",
-           "            if known + count > most:\n", "            if False:\n", "C19", QUOTAS +
+           "            if tasks + count > most:\n", "            if False:\n", "C19", QUOTAS +
            "test_what_is_open_and_what_is_let_in_counts_over_all_queues_that_begin_so", seeds=0),
+    mutant("stored-is-refused", "a request that is repeated is refused what it has stored", "Quotas._lacking",
+           "len(vnodes[partition].replica.lacking([task_ids[index] for index in indexes]))", "len(indexes)", "A2",
+           QUOTAS + "test_a_request_that_is_repeated_is_refused_nothing_that_is_stored_and_counts_once", seeds=0),
+    mutant("counted-in-one-turn", "very many queues are counted in one turn", "Quotas._go_on",
+           "            limit = self._budget\n", "            limit = 1_000_000\n", "O3", QUOTAS +
+           "test_very_many_queues_are_counted_over_some_turns", seeds=0),
+    mutant("counted-by-half", "a count that takes several turns is left off", "Quotas.look",
+           "now_ms if self._walks else NEVER_MS", "NEVER_MS", "C19", QUOTAS +
+           "test_very_many_queues_are_counted_over_some_turns", seeds=0),
+    mutant("let-in-while-counting", "what is let in while a count is under way does not count", "Quotas.check",
+           "                self._walks[prefix].let_in += count\n", "                pass\n", "C19", QUOTAS +
+           "test_what_is_let_in_while_a_first_count_is_under_way_counts_at_once", seeds=0),
     mutant("let-in-uncounted", "what was let in since the last count does not count", "Quotas.check",
-           "            counts[prefix].tasks += count\n", "            pass\n", "C19", QUOTAS +
+           "                self._counts[prefix].tasks += count\n", "                pass\n", "C19", QUOTAS +
            "test_what_is_open_and_what_is_let_in_counts_over_all_queues_that_begin_so", seeds=0),
     mutant("refused-and-counted", "what was refused counts as let in", "Quotas.check",
-           "            known, most = counts[prefix].tasks, quotas[prefix]\n",
-           "            known, most = counts[prefix].tasks, quotas[prefix]\n"
-           "            counts[prefix].tasks += count\n", "C19", QUOTAS +
+           "            tasks, most = known[prefix], quotas[prefix]\n",
+           "            tasks, most = known[prefix], quotas[prefix]\n"
+           "            self._counts[prefix].tasks += count\n", "C19", QUOTAS +
            "test_a_request_is_let_in_as_a_whole_or_not_at_all", seeds=0),
-    mutant("counted-once", "a node counts once for ever", "Quotas._count", "now_ms >= known.until_ms", "False",
+    mutant("counted-once", "a node counts once for ever", "Quotas._known", "now_ms >= count.until_ms", "False",
            "C19", QUOTAS + "test_what_ends_makes_room_and_what_another_node_let_in_takes_it_at_the_next_count",
            seeds=0),
-    mutant("ended-is-open", "what has ended counts", "Quotas._counted",
-           "sum([row[state] for state in OPEN])", "sum(row)", "C19", QUOTAS +
+    mutant("ended-is-open", "what has ended counts", "Quotas._go_on",
+           "                              for state in OPEN)\n",
+           "                              for state in range(len(row)))\n", "C19", QUOTAS +
            "test_what_ends_makes_room_and_what_another_node_let_in_takes_it_at_the_next_count", seeds=0),
-    mutant("workflows-held-up", "a workflow cannot go on for a quota", "Quotas.check",
-           "            if not queue.startswith(QUEUES_OF_WORKFLOWS):\n", "            if True:\n", "C17", QUOTAS +
+    mutant("workflows-held-up", "a workflow cannot go on for a quota", "Quotas._wanted",
+           " and not queue.startswith(QUEUES_OF_WORKFLOWS):\n", ":\n", "C17", QUOTAS +
            "test_a_workflow_is_let_go_on_and_is_not_counted", seeds=0),
-    mutant("part-for-all", "a node takes what it keeps for all that there is", "Quotas._counted",
-           "tasks * len(view.vnodes) // len(kept)", "tasks", "C19", QUOTAS +
+    mutant("part-for-all", "a node takes what it keeps for all that there is", "Quotas._in_all",
+           "walk.found * len(self._view.vnodes) // walk.kept", "walk.found", "C19", QUOTAS +
            "test_where_a_node_keeps_some_partitions_the_others_are_taken_to_be_like_them", seeds=0),
     mutant("caps-by-old-rules", "caps are set that some nodes take for no limits at all",
            "SettingRequests._check_rules", "rules < CAPS_RULES", "False", "A2",

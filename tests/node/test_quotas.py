@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from node.machines import Machines
@@ -9,6 +11,9 @@ from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.limiting import decode_quota, is_quota
 from skuld_py.model.setting import QUOTA, UNSET
+from skuld_py.node.writes import quotas
+from skuld_py.node.writes.quotas import Quotas
+from skuld_py.partition.data.tally import Tally
 
 
 @pytest.fixture
@@ -113,3 +118,65 @@ def test_batches_of_a_request_are_counted_together(machines: Machines) -> None:
     machines.pass_time(10)
 
     assert [type(answer) for answer in machines.answers_to(b"two")] == [m.Failed]
+
+
+def test_a_request_that_is_repeated_is_refused_nothing_that_is_stored_and_counts_once(machines: Machines) -> None:
+    quota(machines, "a.", b"10")
+    first, both = machines.batch("a.x", 6), machines.batch("a.x", 5)
+
+    def asked(*batches: m.TaskBatch) -> str:
+        client = b"again %d" % machines.now_ms
+        machines.ask(machines.names[0], m.Enqueue(1, 0, batches), client)
+        machines.pass_time(10)
+        answer, = machines.answers_to(client)
+        return answer.code if isinstance(answer, m.Failed) else "acked"
+    assert [asked(first), asked(first)] == ["acked"] * 2
+    assert asked(first, both) == "quota_full" and enqueue(machines, 4) == "acked"
+    machines.pass_time(1_100)
+    assert [asked(first), enqueue(machines, 1)] == ["acked", "quota_full"]
+
+
+def test_very_many_queues_are_counted_over_some_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas, "ROWS", 3)
+    machines = Machines(partitions=2)
+    machines.pass_time(4_000)
+    batches = tuple(machines.batch(f"a.{at}", 2) for at in range(20))
+    machines.ask(machines.names[0], m.Enqueue(1, 0, batches), b"all")
+    machines.pass_time(100)
+    read, turns = [0], [0]
+    beginning, look = Tally.beginning, Quotas.look
+
+    def counted(tally: Tally, prefix: str, after: str, limit: int) -> list[tuple[str, tuple[int, ...]]]:
+        rows = beginning(tally, prefix, after, limit)
+        read[0] += len(rows)
+        return rows
+
+    def looked(self: Quotas, now_ms: int) -> None:
+        look(self, now_ms)
+        turns.append(read[0])
+    monkeypatch.setattr(Tally, "beginning", counted)
+    monkeypatch.setattr(Quotas, "look", looked)
+
+    quota(machines, "a.", b"45")
+    assert enqueue(machines, 1) == "acked"  # by what was found so far
+    machines.pass_time(100)
+    assert read[0] >= 20 and max(after - before for before, after in pairwise(turns)) == 3
+    assert enqueue(machines, 5) == "quota_full" and enqueue(machines, 3) == "acked"
+    ended = len(turns)
+    machines.pass_time(500)
+    assert len(turns) == ended  # and rests when it has counted
+
+
+def test_what_is_let_in_while_a_first_count_is_under_way_counts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas, "ROWS", 3)
+    machines = Machines(partitions=2)
+    machines.pass_time(4_000)
+    batches = tuple(machines.batch(f"a.{at}", 2) for at in range(20))
+    machines.ask(machines.names[0], m.Enqueue(1, 0, batches), b"all")
+    machines.pass_time(100)
+
+    quota(machines, "a.", b"10")
+    for client, count in ((b"four", 4), (b"one", 1)):  # three queues of two were found
+        machines.ask(machines.names[0], m.Enqueue(1, 0, (machines.batch("a.x", count),)), client)
+    machines.pass_time(10)
+    assert [type(machines.answers_to(client)[0]) for client in (b"four", b"one")] == [m.Acked, m.Failed]

@@ -6,16 +6,21 @@ loan and no message is needed, and of the partitions that one node leads no hold
 A holder that asks several leaders in the same moment may get as much from each; and where the cluster has more
 nodes than copies, a leader does not see what is held of the partitions that it does not keep.
 
+A queue is counted once, in one walk over the leases of all queues here, when all its claims together are first
+more than its cap: a few milliseconds for a thousand claims of the queue, in one turn. From then on the filing
+keeps the count up to date (``partition.data.holders``), so a claim costs one look-up however many are held, until
+the cap is taken away or the node starts anew.
+
 Rejected: an exact account of each holder at the queue's home, as limits of a whole queue have. Each grant would
 wait for a loan, for a rule that protects workers from one another, and not what the queue's tasks use.
 """
 
 from __future__ import annotations
 
-from skuld_py.model.history import decode_history
 from skuld_py.model.limiting import QueueLimits
 from skuld_py.model.state import State
 from skuld_py.node.knowledge.view import View
+from skuld_py.partition.data.holders import Held, holder_in
 from skuld_py.partition.data.tables import queue_of
 from skuld_py.partition.data.tally import Tally
 from skuld_py.partition.vnode import Vnode
@@ -36,33 +41,46 @@ def most_of(limits: QueueLimits, wanted: int) -> int:
 
 
 def room_of(view: View, limits: QueueLimits, queue: str, holder: str, wanted: int) -> int:
-    """How many of as many claims as wanted the holder may be granted now. Who holds is only looked at where all
+    """How many of as many claims as wanted the holder may be granted now. Who holds is first looked for when all
     claims of the queue together, with these, are more than the cap."""
-    cap = limits.holder_concurrency
+    cap, name = limits.holder_concurrency, queue.encode()
     if not cap:
         return wanted
-    name = queue.encode()
-    rows = Tally.rows_of([vnode.replica.filing.tally for vnode in view.vnodes], name)
-    if sum(row[State.CLAIMED] for row in rows) + wanted <= cap:
-        return wanted
-    held = 0
-    for vnode, row in zip(view.vnodes, rows, strict=True):
-        if row[State.CLAIMED] and held < cap:
-            held += _held(vnode, name, holder, cap - held)
-    return max(0, min(wanted, cap - held))
+    counts = view.bulletin.holders.counts(name)
+    if counts is None:
+        rows = Tally.rows_of([vnode.replica.filing.tally for vnode in view.vnodes], name)
+        if sum(row[State.CLAIMED] for row in rows) + wanted <= cap:
+            return wanted
+        held = view.bulletin.holders.queues[name] = counted(view, name)
+        counts = held.counts
+    return max(0, min(wanted, cap - counts.get(holder, 0)))
 
 
-def _held(vnode: Vnode, queue: bytes, holder: str, most: int) -> int:
-    """How many tasks of a queue a holder has in one partition; it stops counting at ``most``."""
-    held, after = 0, b""
-    while held < most:
+def has_room(view: View, queue: str, holder: str) -> bool:
+    """Whether the holder may have more, as far as is known here without looking for it."""
+    limits, counts = view.settings.capped.get(queue), view.bulletin.holders.counts(queue.encode())
+    if limits is None or counts is None or not limits.holder_concurrency:
+        return True
+    return counts.get(holder, 0) < limits.holder_concurrency
+
+
+def counted(view: View, queue: bytes) -> Held:
+    """Who holds the claims of a queue, by all leases here."""
+    held = Held()
+    for vnode in view.vnodes:
+        if vnode.replica.filing.tally.row(queue)[State.CLAIMED]:
+            _count(vnode, queue, held)
+    return held
+
+
+def _count(vnode: Vnode, queue: bytes, held: Held) -> None:
+    """Note who holds the tasks of a queue in one partition."""
+    after = b""
+    while True:
         rows = vnode.replica.filing.leases(after, PAGE)
         wanted = [task_id for _, task_id, place in rows if queue_of(place) == queue]
-        for record in vnode.replica.histories(wanted).values():
-            history = decode_history(record)
-            claim = history.claims.entries.get(history.newest_token)
-            held += claim is not None and claim.holder == holder
+        for key, record in vnode.replica.histories(wanted).items():
+            held.begin(key[2:], holder_in(record))
         if len(rows) < PAGE:
-            break
+            return
         after = rows[-1][0]
-    return held

@@ -194,6 +194,11 @@ class ClaimOperation(Operation):
         """Whether it was told that its holder has as many claims as the queue allows one."""
         return self._withheld == CAPPED
 
+    def uncap(self) -> None:
+        """Its holder may have more again, or that is to be found out."""
+        if self.is_capped:
+            self._withheld = ""
+
     def begin(self, now_ms: int) -> None:
         """Try everywhere once."""
         self._parked.add(self)
@@ -209,6 +214,7 @@ class ClaimOperation(Operation):
     def try_again(self, now_ms: int, nodes: Sequence[str]) -> None:
         """Try at these nodes, this one among them; nowhere while the queue is paused."""
         self.has_news = False
+        self.uncap()
         self._untried, self._tried = [] if self.wish.queue in self.view.settings.paused else list(nodes), {}
         self.go_on(now_ms)
 

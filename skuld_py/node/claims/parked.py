@@ -3,7 +3,8 @@
 A claim is tried again here when a task enters its queue on a partition led here, when its queue is resumed or
 other limits hold, when a leadership is new or grants are possible again, when the queue ceases to be dry, and when
 claims have ended of a queue that caps them for each holder; and wherever a peer's gossip names the queue. As many
-are woken as tasks came, those that wait longest first; of a limited queue only as many as its limits could serve.
+are woken as tasks came, or as claims have ended, those that wait longest first; of a limited queue only as many as
+its limits could serve.
 A claim keeps its place while it is tried: if it gets nothing, it is before all that came later.
 
 No word of work is lost:
@@ -13,7 +14,7 @@ No word of work is lost:
 * One that was served here wakes the next, while something is left. So a task that was missed, say because a grant
   failed, is claimed behind the next task that comes at the latest.
 * One that got nothing because its holder is at its cap passes its word on, and from then on those that were not
-  told so are woken before it.
+  told so are woken before it; until its holder, by what is counted here, may have more again.
 * How much a peer has is unknown here. One claim follows its hint first; each that got something there lets one
   more follow, so they double, and one that got nothing ends the hint.
 
@@ -28,6 +29,7 @@ from itertools import islice
 
 import attrs
 
+from skuld_py.node.claims.caps import has_room
 from skuld_py.node.claims.claim import ClaimOperation
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.elections import Steward
@@ -108,13 +110,15 @@ class ParkedClaims(Duty):
         steward, loans = self._steward, self._loans
         bulletin = self._view.bulletin
         has_risen = bool(steward.risen) and steward.note_leaderships(now_ms)
-        capped = self._take_capped() if bulletin.freed and self._view.settings.capped else []
+        capped = self._take_capped() if bulletin.freed and self._view.settings.capped else {}
         filled, freed = steward.take_moved(now_ms) if bulletin.filled or bulletin.freed else ({}, [])
         for queue in freed:
             loans.note_freed(queue)
         resumed = self._take_resumed() if bulletin.resumed else []
         for queue in resumed:
             loans.moisten(queue)
+        for queue in [*resumed, *capped]:
+            self._uncap(queue)
         if resumed or loans.told or capped:
             self._steward.note_resumed(now_ms)
         wet, leftovers = [*loans.wet], [*self._leftovers]
@@ -125,8 +129,11 @@ class ParkedClaims(Duty):
         if self._claims:
             self._wake_all(now_ms, filled)
             is_new = has_risen or (may_grant and not could_grant)
-            if stirred := self._claims if is_new else [*resumed, *wet, *capped]:
+            if stirred := self._claims if is_new else [*resumed, *wet]:
                 self._wake_all(now_ms, self._left(stirred))
+            if capped:
+                left = self._left(capped)
+                self._wake_all(now_ms, {queue: min(capped[queue], count) for queue, count in left.items()})
             if leftovers:
                 self._wake_all(now_ms, {queue: min(1, left) for queue, left in self._left(leftovers).items()})
         if self._restless or self._view.router.changed:
@@ -136,10 +143,19 @@ class ParkedClaims(Duty):
             for queue in restless:
                 self._follow_hint(now_ms, queue)
 
-    def _take_capped(self) -> list[str]:
-        """The queues of which claims have ended anywhere, so that their holders may have others."""
-        names = dict.fromkeys(queue.decode() for _, queue in self._view.bulletin.freed)
-        return [queue for queue in names if queue in self._view.settings.capped]
+    def _take_capped(self) -> dict[str, int]:
+        """The queues of which claims have ended anywhere, so that their holders may have others; and how many have
+        ended, 0 where that is not counted."""
+        bulletin, capped = self._view.bulletin, self._view.settings.capped
+        ended = {queue: bulletin.holders.take_ended(queue) for queue in dict.fromkeys(
+            queue for _, queue in bulletin.freed) if queue.decode() in capped}
+        return {queue.decode(): count or 0 for queue, count in ended.items() if count != 0}
+
+    def _uncap(self, queue: str) -> None:
+        """Let the claims of holders that may have more again wait in their turn."""
+        for claim in self._claims.get(queue, {}).values():
+            if claim.is_capped and has_room(self._view, queue, claim.wish.holder):
+                claim.uncap()
 
     def _take_resumed(self) -> list[str]:
         """The queues that were resumed, or whose limits have changed."""

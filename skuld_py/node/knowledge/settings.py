@@ -132,6 +132,8 @@ class Settings:
                 known[row.name] = limits
             else:
                 known.pop(row.name, None)
+        if not limits.holder_concurrency:
+            self._bulletin.holders.forget(row.name.encode())
         if has_held_back:
             self._bulletin.resumed[row.name] = None
         if width != self.key_concurrency(row.name):

@@ -39,7 +39,7 @@ class WriteRequests:
         self._outbox = operations.outbox
         self._admission = admission
         self._unled = Unled(operations.view)
-        self._quotas = Quotas(operations.view)
+        self.quotas = Quotas(operations.view)
         self.asked: Asked = {m.Enqueue: self._enqueue, m.Append: self._append, m.Complete: self._complete,
                              m.Cancel: self._cancel}
         self.served = Keeper(operations.view, floor).served
@@ -55,7 +55,7 @@ class WriteRequests:
             self._unled.check(now_ms, groups)
         w = self._admission.owners(message.w)  # here it is refused: behind peers' answers it would end the node
         if self._view.settings.quotas:
-            self._quotas.check(now_ms, message.batches)  # last, since what is let in counts
+            self.quotas.check(now_ms, message.batches)  # last, since what is let in counts
         named = named_in(message.batches) if is_odd else {}
         if not named:
             return self._write(now_ms, origin, w, message.batches, groups=groups)

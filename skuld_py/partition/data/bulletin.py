@@ -7,6 +7,7 @@
 * changes: of the leader, the voters, a promise, or whether a memory is in doubt. Each subscriber has a dict of its
   own, which it empties when it has looked;
 * ``stock``: of each queue, in which partitions tasks wait;
+* ``holders``: who holds the claims of queues that cap them for each holder;
 * ``curious``: peers told of a leader that the document has not shown, so it is to be read;
 * ``resumed``: queues of which claims may be granted again, or within other limits; ``rewidened``: queues whose
   keys may have another number of claims; ``rescheduled``: schedules that came, went or changed. The settings say
@@ -25,6 +26,7 @@ import attrs
 from sortedcontainers import SortedDict
 
 from skuld_py.model.remarks import Counts, Remarks, unheard
+from skuld_py.partition.data.holders import Holders
 
 Marks = dict[int, None]
 """Partitions, in the order in which they were marked first."""
@@ -86,6 +88,7 @@ class Bulletin:
     freed: dict[tuple[int, bytes], None] = attrs.field(factory=dict)
     stirred: Marks = attrs.field(factory=dict)
     stock: Stock = attrs.field(factory=Stock)
+    holders: Holders = attrs.field(factory=Holders)
     curious: Marks = attrs.field(factory=dict)
     resumed: Names = attrs.field(factory=dict)
     rewidened: Names = attrs.field(factory=dict)

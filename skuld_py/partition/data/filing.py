@@ -65,7 +65,7 @@ class Filing:
         self._store = store
         self._prefix = prefix
         self._skew_ms = skew_ms
-        self._bulletin = bulletin
+        self._bulletin, self._holders = bulletin, bulletin.holders
         self._partition = int.from_bytes(prefix, "big")
         self.tally = Tally(store, prefix, bulletin)
         self.lanes = Lanes(store, prefix, widths)
@@ -102,7 +102,8 @@ class Filing:
             self._bulletin.stock.discard(base[2:-1], self._partition)
         return [key[2:] for key, _ in rows], [mark for _, mark in rows]
 
-    def move_to_lease(self, now_ms: int, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes]) -> None:
+    def move_to_lease(self, now_ms: int, deadline_ms: int, ids: Sequence[bytes], places: Sequence[bytes],
+                      holder: str) -> None:
         """File tasks that had no history and now have a claim."""
         if not ids:
             return
@@ -117,6 +118,8 @@ class Filing:
         held = repeat(BODY_PLAIN + places[0]) if len(counts) == 1 else map(BODY_PLAIN.__add__, places)
         self._store.put_many("lease", list(zip(columns.wrap(ids, at), held, strict=False)))
         self._move(State.WAITING, State.CLAIMED, counts)
+        if self._holders.queues:
+            self._holders.begin(ids, places, holder)
         self._note("lease", deadline_ms)
 
     def _ready_keys(self, ids: Sequence[bytes], places: Sequence[bytes]) -> list[bytes]:
@@ -137,6 +140,8 @@ class Filing:
     def close_leases(self, now_ms: int, ids: Sequence[bytes], keys: Sequence[bytes]) -> None:
         """File tasks that were completed, given the keys of their leases too."""
         found = self._store.pop_many("lease", keys)
+        if self._holders.queues:
+            self._holders.end(zip(ids, found, strict=True))
         is_plain = True
         for held, count in Counter(found).items():
             if held is not None:
@@ -192,6 +197,8 @@ class Filing:
             if held is not None:
                 place = held[1:]
                 self._count(place, State.CLAIMED, -1)
+                if self._holders.queues:
+                    self._holders.end([(task_id, held)])
         if had is None:
             return place
         body = Body.decode(had)
@@ -214,6 +221,7 @@ class Filing:
         deadline_ms = history.horizon_ms + self._skew_ms
         if history.completion.value is None and history.horizon_ms and deadline_ms > now_ms:
             self._put("lease", deadline_ms, task_id, BODY_UNKNOWN + place)
+            self._holders.begin_one(task_id, place, history)
             self._count(place, State.CLAIMED, 1)
             if is_laned(task_id):
                 self.lanes.hold(task_id, place)
@@ -250,6 +258,8 @@ class Filing:
             case State.CLAIMED:
                 flag = BODY_ODD if body.header.flags else BODY_PLAIN
                 self._put("lease", history.horizon_ms + self._skew_ms, task_id, flag + place)
+                if self._holders.queues:
+                    self._holders.begin_one(task_id, place, history)
             case State.SCHEDULED:
                 self._put("time", due_of(history, body), task_id, place)
             case State.CANCELLED | State.DEAD:
@@ -405,13 +415,13 @@ class Filing:
         self._store.pop_many("time", [key for key, _ in due])
         self._move(State.SCHEDULED, None, Counter([place for _, place in due]))
         self._file_again(now_ms, [key[10:] for key, _ in due])
-        for table in ("lease", "time"):
-            self._next_ms[table] = self._first(table)
+        self._next_ms |= {table: self._first(table) for table in ("lease", "time")}
         return bool(lapsed or due)
 
     def _lapse(self, now_ms: int, rows: Sequence[Row]) -> None:
         self._store.pop_many("lease", [key for key, _ in rows])
         self._move(State.CLAIMED, None, Counter([held[1:] for _, held in rows]))
+        self._holders.end((key[10:], held) for key, held in rows)
         known = [self._prefix + key[10:] for key, held in rows if held[:1] == BODY_PLAIN]
         histories = self._store.get_many("history", known)
         plain: list[tuple[bytes, bytes]] = []

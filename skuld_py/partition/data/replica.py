@@ -144,7 +144,8 @@ class Replica:
 
     def lacking(self, ids: Sequence[bytes]) -> list[bytes]:
         """The tasks among these that are not here."""
-        return [task_id for task_id, body in zip(ids, self.bodies(ids), strict=True) if body is None]
+        known = self._existing("body", columns.wrap(ids, self.prefix))
+        return [task_id for task_id in ids if self.prefix + task_id not in known] if known else [*ids]
 
     def bodies(self, ids: Sequence[bytes]) -> list[bytes | None]:
         """Body records, in the order asked."""
@@ -218,7 +219,7 @@ class Replica:
         tokens = columns.split(columns.pack_u64(numbers), 8)
         rows = list(zip(keys, columns.wrap(tokens, head, tail), strict=True))
         self.tree.toggle(merkle.HISTORY, keys, self.store.put_many("history", rows))
-        self.filing.move_to_lease(now_ms, grant.end_ms + self.skew_ms, ids, places)
+        self.filing.move_to_lease(now_ms, grant.end_ms + self.skew_ms, ids, places, grant.holder)
 
     def amend(self, now_ms: int, amendments: Sequence[Amendment]) -> None:
         """Apply renewals and endings. A claim unknown here is left to anti-entropy."""
@@ -318,6 +319,8 @@ class Replica:
         for table in PARTITION_TABLES:
             rows = self.store.scan(table, self.prefix, tables.end_of(self.prefix), limit)
             self.store.pop_many(table, [key for key, _ in rows])
+            if table == "lease":
+                self._bulletin.holders.end((key[10:], held) for key, held in rows)
         self.filing = Filing(self.store, self.prefix, self.skew_ms, self._bulletin, self._widths)
         self.tree = merkle.Tree(self.store, self.prefix, self.watch)
         self.watermark.forget()

@@ -95,12 +95,13 @@ class Tally:
         found = tallies[0]._store.get_many("counts", keys) if tallies else {}
         return [_COUNTS.unpack(found[key]) if key in found else _NOTHING for key in keys]
 
-    def beginning(self, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """(queue, counts by state) of every queue whose name begins so, by name."""
+    def beginning(self, prefix: str, after: str, limit: int) -> list[tuple[str, tuple[int, ...]]]:
+        """(queue, counts by state) of the queues behind ``after`` whose names begin so, by name."""
         self.settle()
         start = self._prefix + prefix.encode()
-        for key, value in self._store.walk("counts", start, start + b"\xff"):
-            yield key[2:].decode(), _COUNTS.unpack(value)
+        first = self._prefix + after.encode() + b"\0" if after else start
+        rows = self._store.scan("counts", first, start + b"\xff", limit)
+        return [(key[2:].decode(), _COUNTS.unpack(value)) for key, value in rows]
 
     def rows(self, after: str = "") -> Iterator[tuple[str, tuple[int, ...]]]:
         """(queue, counts by state) of every queue behind ``after``, by name."""
