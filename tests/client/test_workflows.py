@@ -14,6 +14,7 @@ from skuld_py.client import flows
 from skuld_py.cluster.log import workflows as log
 from skuld_py.cluster.log.commands import SubmitWorkflow
 from skuld_py.cluster.log.replica import Replica
+from skuld_py.config import RULES
 from skuld_py.errors import Refused
 from skuld_py.model.ids import from_text, time_of
 from skuld_py.node.workflows.rows import command_of
@@ -314,7 +315,7 @@ def test_awaited_all_is_as_with_a_client_that_blocks() -> None:
 @given(plain_definitions())
 def test_whatever_a_definition_may_say_the_log_takes(plain: dict[str, Any]) -> None:
     found = read(plain)
-    command = command_of(flows._submission(found, digest_of(found), 32 * "0"))
+    command = command_of(flows._submission(found, digest_of(found), 32 * "0"), RULES)
 
     assert isinstance(command, SubmitWorkflow)
     assert {step.name for step in command.steps if step.kind == "output"} == {*found.leaves}

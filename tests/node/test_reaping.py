@@ -114,7 +114,7 @@ def test_acks_of_an_input_that_is_exhausted_are_cancelled_while_its_workflow_liv
 def test_what_names_no_strand_of_a_workflow_is_passed_over() -> None:
     """Bytes of an origin are as whoever wrote them wished."""
     steps = (StepRow("a", "input", most=3), StepRow("in", "input"), StepRow("b", "output"))
-    known = Workflow("0" * 16, "", steps=steps, exhausted=("in", "zz"),
+    known = Workflow("0" * 16, "", steps=steps, is_split=True, exhausted=("in", "zz"),
                      drained=("a:1", "a:3", "a:63", "in:9", "zz:0", "b:0"))
     assert [*reaping._deaf("w", known)] == [ack_queue("w", "a:1"), haul_queue("w", "in"), ack_queue("w", "in")]
 
