@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import repeat
 from operator import add
 
@@ -37,7 +36,7 @@ import attrs
 
 from skuld_py.crdt import Min
 from skuld_py.model import columns
-from skuld_py.model.body import Body, Header, split_body
+from skuld_py.model.body import Body, split_body
 from skuld_py.model.history import CLAIM, EMPTY_HISTORY, HISTORY_HEAD, History, decode_history
 from skuld_py.model.ids import ID_BYTES, is_laned
 from skuld_py.model.notes import MET, SUB, End, lets_go, met_seq, split_met
@@ -366,7 +365,7 @@ class Filing:
             raw, rest = split_body(body)
             prelude, place = tables.place_of_header(raw)
             deps = only_deps(prelude, (rest,)) if seq == _ONLY_ONE_DONE and key not in histories else []
-            if deps and _goes_when_done(raw):
+            if deps and tables.goes_when_done(raw):
                 simple.append((deps[0], key[2:]))
                 places.append(place)
             else:
@@ -498,9 +497,3 @@ class Filing:
             queue = rows[0][0][2:].partition(b"\0")[0]
             self._bulletin.stock.add(queue, self._partition)
             start = self._prefix + queue + b"\1"
-
-
-@lru_cache(maxsize=1_024)
-def _goes_when_done(header: bytes) -> bool:
-    """Whether a task of this header, and one dependency, may be claimed once that is done. Tasks share few."""
-    return lets_go(End.DONE, Header.decode(header).policy)

@@ -18,6 +18,7 @@ from operator import itemgetter
 
 from skuld_py.model.body import PRIORITY_MAX, Body, Header
 from skuld_py.model.ids import ID_BYTES
+from skuld_py.model.notes import End, lets_go
 
 _U16 = struct.Struct(">H")
 _LOG = struct.Struct(">QI")
@@ -50,6 +51,12 @@ def place_of_header(header: bytes) -> tuple[int, bytes]:
     """The flags of the preludes of a header's tasks, and where they wait. Tasks share few headers: kept."""
     parsed = Header.decode(header)
     return parsed.prelude, place_of(parsed)
+
+
+@lru_cache(maxsize=1_024)
+def goes_when_done(header: bytes) -> bool:
+    """Whether a task of this header with one dependency may be claimed once that is done."""
+    return lets_go(End.DONE, Header.decode(header).policy)
 
 
 def ready_keys(prefix: bytes, task_id: bytes, body: Body) -> list[bytes]:
