@@ -13,9 +13,10 @@ groups by mark, for pytest 9.2 ignores those in silence (pytest-xdist issue 1386
 that no process is left alone with it in the end.
 
 Tests that start real processes mostly wait, for elections, leases and sessions; others compute. Every second
-process takes files of the first kind while there are any; the others, which give way to whatever else wants a
-core, those of the second kind. So cores are busy from the beginning to the end, and a simulation keeps no node
-waiting, whose time is real. Rejected: first all that take long. Those mostly wait, and leave cores idle.
+process takes files of the first kind while there are any; the others those of the second kind. So cores are busy
+from the beginning to the end. Rejected: first all that take long (those mostly wait, and leave cores idle); to
+have those that compute give way (they start real processes in the end, which then starved beside those of the
+others).
 
 The tests of every day are those not marked ``slow``, and of each adapter one that is, marked ``smoke``. That there
 are others is told at the end, by pytest's own count too, which xdist would keep to itself. ``scripts/test --slow``
@@ -29,7 +30,6 @@ the name of the family, it plays one.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -69,9 +69,6 @@ LONGEST = (
     "tests/system/test_dependencies.py", "tests/mutants/test_mutants.py", "tests/system/test_session.py",
     "tests/system/test_damage.py", "tests/system/test_placing.py")
 """What takes longest, in this order; all others take less, and come by how many tests they have."""
-NICER = 5
-"""By so much those processes that compute give way: beside one that wants a core they have a third of it. With
-less, other people's work on the machine would starve them, and pytest's time limit would end them."""
 LEFT_OUT = pytest.StashKey[int]()
 TOP = Path(__file__).resolve().parents[1]
 
@@ -124,11 +121,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                      help="of what is played in bulk play an Nth, another one with each commit")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Let Ctrl-C be heard, here and in all processes that the tests start; and give way, if tests that compute run
-    beside others here."""
-    if hasattr(config, "workerinput") and not _is_to_wait(config.workerinput["workerid"]):
-        os.nice(NICER)
+def pytest_configure() -> None:
+    """Let Ctrl-C be heard, here and in all processes that the tests start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -33,6 +33,8 @@ PARTITIONS, SESSION_MS, STOCK, WORKERS = 4, 4_000, 1_200, 3
 QUICKLY = ("--timing-seat", "1s", "--timing-steady", "1s")
 """A node that comes back has its votes and leaderships soon: this is about transfers, not about patience."""
 AIM_MS = 200
+PATIENCE_S = 240.0
+"""For leaderships to come to rest beside other tests."""
 
 
 @attrs.define
@@ -157,7 +159,7 @@ def still() -> None:
 def test_nodes_are_drained_and_restarted_in_turn_and_no_call_fails(operated: LocalCluster) -> None:
     cluster, worst = operated, list[float]()
     with Client(cluster.addresses, timeout_s=20) as client, traffic(cluster) as made:
-        await_status(client, is_whole)
+        await_status(client, is_whole, PATIENCE_S)
         measured("nothing is done", made, still)
         for index, node in enumerate(cluster.addresses):
             def drain(node: str = node) -> None:
@@ -168,13 +170,13 @@ def test_nodes_are_drained_and_restarted_in_turn_and_no_call_fails(operated: Loc
 
             def back(node: str = node) -> None:
                 skuld("cluster", "remove", cluster.name, node, "--back", *of_log(cluster))
-                await_status(client, is_whole)
+                await_status(client, is_whole, PATIENCE_S)
             worst += measured(f"return of {node}", made, back)
         for index, node in enumerate(cluster.addresses):
             def restart(index: int = index) -> None:
                 cluster.stop_node(index)
                 cluster.start_node(index)
-                await_status(client, is_whole)
+                await_status(client, is_whole, PATIENCE_S)
             worst += measured(f"restart of {node}, not drained", made, restart)
     say_worst(worst)
     assert made.errors == []
@@ -183,7 +185,7 @@ def test_nodes_are_drained_and_restarted_in_turn_and_no_call_fails(operated: Loc
 def test_every_member_is_promoted_and_no_call_fails(operated: LocalCluster) -> None:
     cluster, worst = operated, list[float]()
     with Client(cluster.addresses, timeout_s=20) as client, traffic(cluster) as made:
-        await_status(client, is_whole)
+        await_status(client, is_whole, PATIENCE_S)
         measured("nothing is done", made, still)
         for node in cluster.addresses:
             def promote(node: str = node) -> None:
@@ -194,7 +196,7 @@ def test_every_member_is_promoted_and_no_call_fails(operated: LocalCluster) -> N
 
         def rebalance() -> None:
             skuld("rebalance", "--nodes", cluster.addresses[0])
-            await_status(client, is_whole)
+            await_status(client, is_whole, PATIENCE_S)
         worst += measured("rebalance", made, rebalance)
     say_worst(worst)
     assert made.errors == []
@@ -203,7 +205,7 @@ def test_every_member_is_promoted_and_no_call_fails(operated: LocalCluster) -> N
 def test_a_frozen_partition_waits_for_its_leader_and_goes_on_with_it(operated: LocalCluster) -> None:
     cluster = operated
     with Client(cluster.addresses, timeout_s=20) as client:
-        await_status(client, is_whole)
+        await_status(client, is_whole, PATIENCE_S)
         leader = client.status().partitions[0].leader
         index = cluster.addresses.index(leader)
         led = [row.partition for row in client.status().partitions if row.leader == leader]
@@ -224,5 +226,5 @@ def test_a_frozen_partition_waits_for_its_leader_and_goes_on_with_it(operated: L
             sys.stdout.write(f"\nfrozen partitions {led} are granted again {took_s:.1f} s after the start of"
                              f" {leader}\n")
         skuld("unfreeze", "--nodes", others[0])
-        await_status(client, is_whole)
+        await_status(client, is_whole, PATIENCE_S)
         assert len({*(row.leader for row in client.status().partitions)}) > 1

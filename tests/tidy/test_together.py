@@ -20,17 +20,16 @@ import os
 
 def pytest_runtest_protocol(item):
     with open(os.path.join(os.environ["NOTES"], os.environ["PYTEST_XDIST_WORKER"]), "a") as notes:
-        print(item.nodeid.split("::")[0], os.nice(0), file=notes)
+        print(item.nodeid.split("::")[0], file=notes)
     return True
 """
 
 
 @attrs.frozen
 class Ran:
-    """The files that each process had tests of, how nice it was, and what was said in the end."""
+    """The files that each process had tests of, and what was said in the end."""
 
     files: tuple[set[str], set[str]]
-    nice: tuple[int, int]
     told: str
 
 
@@ -42,10 +41,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     command = [sys.executable, "-m", "pytest", "-n", "2", "-m", "not slow", "-p", "noting", *LISTED]
     environment = os.environ | {"PYTHONPATH": f"{notes}:{TOP}", "NOTES": str(notes)}
     told = subprocess.run(command, cwd=TOP, env=environment, check=True, capture_output=True, text=True).stdout
-    of_one, of_other = ([line.split() for line in (notes / worker).read_text().splitlines()]
-                        for worker in ("gw0", "gw1"))
-    return Ran(({file for file, _ in of_one}, {file for file, _ in of_other}),
-               (int(of_one[0][1]), int(of_other[0][1])), told)
+    of_one, of_other = (set((notes / worker).read_text().split()) for worker in ("gw0", "gw1"))
+    return Ran((of_one, of_other), told)
 
 
 def test_two_processes_get_whole_files_and_the_one_that_waits_gets_all_of_spark(ran: Ran) -> None:
@@ -53,12 +50,6 @@ def test_two_processes_get_whole_files_and_the_one_that_waits_gets_all_of_spark(
 
     assert of_one == {"tests/tidy/test_names.py"}
     assert len(of_other) > 3 and {file.split("/")[1] for file in of_other} == {"archive", "demo"}
-
-
-def test_the_process_that_computes_gives_way_to_the_one_that_waits(ran: Ran) -> None:
-    of_one, of_other = ran.nice
-
-    assert of_one > of_other
 
 
 def test_how_many_were_left_out_is_told_though_the_tests_ran_elsewhere(ran: Ran) -> None:

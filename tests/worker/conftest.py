@@ -15,7 +15,7 @@ from skuld_py.model.ids import TaskId
 from skuld_py.model.proofs import proofs_of
 from skuld_py.runtime.zookeeper.clusters import read_parameters
 
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 
 
 @pytest.fixture(scope="session")
