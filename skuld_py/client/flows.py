@@ -160,8 +160,16 @@ class Flowing:
         known = yield from self._surveyed((found.id,))
         if not known:
             yield from self._check_former(found)
-        plan = known[0].plan if known else (yield from self._plan(found, text.encode(), mark))
-        status = yield from self._decree(_submission(found, mark, plan), "other_workflow")
+        is_same = bool(known) and known[0].digest == mark
+        if is_same and not known[0].is_live:
+            return known[0]  # the node may lag, and the log have forgotten it: its plan begins no other life
+        plan = known[0].plan if is_same else (yield from self._plan(found, text.encode(), mark))
+        try:
+            status = yield from self._decree(_submission(found, mark, plan), "other_workflow")
+        except Refused:
+            if not is_same:
+                yield from self._end_plan(plan)
+            raise
         if status.plan != plan:
             yield from self._end_plan(plan)  # somebody else was faster
         if status.is_live:

@@ -132,12 +132,36 @@ def test_broken_off_behind_any_step_it_is_made_whole_by_submitting_again(
     assert [line.outcome for line in client.follow_log(follow_s=0)] == ["applied"]
 
 
-def test_another_definition_under_a_known_id_is_refused_and_stores_nothing(client: MemoryClient) -> None:
+def test_another_definition_under_a_known_id_is_refused_and_feeds_nothing(client: MemoryClient) -> None:
     client.submit_workflow(CENSUS)
     with pytest.raises(Refused, match="another definition") as raised:
         client.submit_workflow({**CENSUS, "percentage": 31})
     assert raised.value.code == "other_workflow"
-    assert (client.count("wf.census.plan"), len(feeders(client))) == (1, 2)
+    assert (client.count("wf.census.plan", states=("cancelled",)), len(feeders(client))) == (1, 2)
+
+
+def test_a_plan_that_a_node_tells_late_of_begins_no_other_life(
+        client: MemoryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that lags tells of a workflow that the log has forgotten."""
+    first = client.submit_workflow(CENSUS)
+    ended = client.kill_workflow("census")
+    wanted = []
+
+    def surveyed(self: object, ids: object) -> Any:
+        return [ended]
+        yield
+
+    def decree(self: object, message: Any, code: str) -> Any:
+        wanted.append(message.plan)
+        raise Refused("other_workflow", "another definition")
+        yield
+    monkeypatch.setattr(flows.Flowing, "_surveyed", surveyed)
+    monkeypatch.setattr(flows.Flowing, "_decree", decree)
+
+    assert client.submit_workflow(CENSUS) == ended and wanted == []
+    with pytest.raises(Refused):
+        client.submit_workflow({**CENSUS, "percentage": 31})
+    assert len(wanted) == 1 and wanted[0] != first.plan
 
 
 def test_submitted_again_only_inputs_that_are_open_get_a_feeder_and_one_that_has_ended_gets_none(

@@ -165,4 +165,8 @@ MUTANTS: tuple[Mutant, ...] = (
           "feeders-under-older-rules", "several feeders are taken where older releases know one",
           "rows.command_of",
           "        _check_old(message, rules)\n", "        pass\n"),
+    _seen(CLIENT + "a_plan_that_a_node_tells_late_of_begins_no_other_life", "plan-of-a-former-life",
+          "who submits by a node that lags begins a life with the plan of the former one",
+          "Flowing.submit_workflow",
+          "known[0].plan if is_same else", "known[0].plan if known else"),
 )

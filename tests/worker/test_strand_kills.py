@@ -108,8 +108,6 @@ def test_workers_and_a_scheduler_die_at_once_and_each_value_is_fed_and_written_o
     assert (applied["exhaust-input"], applied["seal-output"]) == (2, 1)
 
 
-@pytest.mark.xfail(strict=False, reason="late in an hour two lives of an id may have one number: the plan's unique"
-                                         " id is as old as the hour, and the former feeders are not found")
 def test_submitted_killed_forgotten_and_submitted_again_the_next_life_alone_is_written(
         cluster: LocalCluster, crew: Crew, tmp_path: Path) -> None:
     parameters = read_parameters(cluster.zookeeper_hosts, cluster.name, 10)
