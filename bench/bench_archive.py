@@ -132,9 +132,10 @@ def show(alone: float, drained: Drain, code: int, left: int, unbound: tuple[floa
     console.print(f"drained {last['deleted']:,} tasks in {last['batches']} batches, {left:,} left, exit code"
                   f" {code}; the archiver had {drained.memory_mb:.0f} MB at most; load"
                   f" {' '.join(f'{load:.1f}' for load in os.getloadavg())}")
-    kept = (drained.rate >= LEAST_DRAIN * alone, bound[0] >= LEAST_BESIDE * alone,
-            drained.memory_mb <= MEMORY_MB_MAX, left == 0 and code == 0)
-    console.print("promised: drain >= 0.8, lives beside a rate >= 0.7, <= 400 MB, nothing left: "
+    kept = (drained.rate >= LEAST_DRAIN * alone, unbound[0] >= LEAST_BESIDE * alone,
+            bound[0] >= LEAST_BESIDE * alone, drained.memory_mb <= MEMORY_MB_MAX, left == 0 and code == 0)
+    console.print("promised: drain >= 0.8, lives beside a drain >= 0.7, beside one with a rate >= 0.7, <= 400 MB,"
+                  " nothing left: "
                   + ", ".join("kept" if each else "NOT KEPT" for each in kept))
 
 
