@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import os
@@ -392,7 +393,7 @@ def test_the_live_files_are_printed_with_what_the_manifest_says(filled_root: Pat
 
 @pytest.mark.parametrize("reader", ["duckdb", "pandas"])
 def test_others_count_right(filled_root: Path, reader: str) -> None:
-    module = pytest.importorskip(reader)
+    module = importlib.import_module(reader)
     paths = list(map(str, live(filled_root).paths))
     if reader == "duckdb":
         counted = module.execute("SELECT count(*) FROM read_parquet(?)", [paths]).fetchone()[0]
