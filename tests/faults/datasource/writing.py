@@ -163,7 +163,11 @@ class Killing(Thread):
                 return
         inner = psutil.Process(int(os.read(self._said, 20)))
         executor = next(each for each in inner.parents() if "java" in each.name())
-        while not self._client.depths()[self._queue].blocked and not self._is_over.is_set():
+        while not self._has_stored() and not self._is_over.is_set():
             time.sleep(0.1)
         executor.kill()
         self.killed = executor.pid
+
+    def _has_stored(self) -> bool:
+        depth = self._client.depths().get(self._queue)
+        return depth is not None and depth.blocked > 0
