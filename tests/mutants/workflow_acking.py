@@ -48,6 +48,9 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(ACKING + "a_dead_segment_that_was_counted_emits_nothing_when_its_completion_comes_out",
              "dead-and-counted-anew", "a dead segment that was counted is given children", "walk.Walk._settle",
              "if root.disagrees(sight.segment, ack):", "if False:"),
+    _seen_by(ACKING + "children_of_what_may_have_been_counted_as_dead_are_enqueued_only_by_the_life_that_counts",
+             "children-of-the-deferred", "a former life emits what a later one counted as dead",
+             "feeder.Feeder.missing", "if self._options.policies.get(parent.step) is e.Policy.DEFER:", "if False:"),
     # batches and checkpoints
     _seen_by(WORLD, "roots-before-the-checkpoint", "roots are stored that a next life does not know of",
              "feeder.Feeder._on_drawn", "self._once_kept.append(self._storing(batch))",

@@ -268,6 +268,22 @@ def test_children_that_are_not_there_are_enqueued_again() -> None:
     assert bench.feeder.book.completed == 1
 
 
+def test_children_of_what_may_have_been_counted_as_dead_are_enqueued_only_by_the_life_that_counts() -> None:
+    """A later life may have found it dead before its last holder completed it, late; that life's checkpoint fences
+    this one's."""
+    bench = Bench()
+    root, = bench.feed(1)
+    ids = children(root, 2)
+    audited(bench, done(root, 2, step="rest"))
+    audited(bench, *absent(*ids))
+    assert not bench.all(e.Repair), "it is not written down yet"
+    assert Book.decode(bench.keep()).decisions == {root: TOKEN}
+    assert bench.take(e.Repair) == e.Repair(root, root, TOKEN)
+    bench.hear(e.Repaired(root, root, TOKEN))
+    bench.hear(acks(root, (ids[0], 0), (ids[1], 0)))
+    assert (bench.feeder.book.completed, bench.feeder.book.decisions) == (1, {})
+
+
 def test_children_that_are_taken_no_more_end_the_workflow() -> None:
     bench = Bench()
     root, = bench.feed(1)

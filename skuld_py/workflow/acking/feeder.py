@@ -211,9 +211,14 @@ class Feeder:
         elif self.registers > self._options.segments_max and not self._is_oldest(root):
             self.registers -= root.forget()
 
-    def missing(self, root: Root, parent: bytes, token: int, numbers: tuple[int, ...]) -> None:
-        """No other claim's children can be the parent's, so these may be enqueued at once."""
-        self._effects.append(e.Repair(root.id, parent, token, numbers))
+    def missing(self, root: Root, parent: e.Sight, token: int, numbers: tuple[int, ...]) -> None:
+        """No other claim's children can be the parent's, so these may be enqueued at once; but not where a dead
+        segment counts as one without children. A later life may have counted this one so before its last holder
+        completed it, late; so it is decided on, and a former life cannot have that written down."""
+        if self._options.policies.get(parent.step) is e.Policy.DEFER:
+            self.undecided(root, parent.segment, token)
+        else:
+            self._effects.append(e.Repair(root.id, parent.segment, token, numbers))
 
     def decided(self, segment: bytes) -> int | None:
         """The token that was decided on, and whose children are not known to be stored."""

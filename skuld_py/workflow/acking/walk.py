@@ -5,8 +5,10 @@ stand on record, any of them may have completed it, and another one may yet turn
 counts is whose children are there: the first child of each claim is looked for. If one is found, that claim's
 children are the segment's. If none is, nobody has emitted, for a holder who may emit by itself is the only one on
 record; so the feeder decides, by whose completion stands now, and has that written down before it emits
-(``feeder``). A completion that emits nothing needs no decision: none of its children can be missed. And where a
-holder's ack was heard, that holder was alone: it is that claim's children that are missing.
+(``feeder``). So it does where a dead segment counts as done, since its last holder may complete it, late, after a
+later life of the feeder has counted it. A completion that emits nothing needs no decision: none of its children
+can be missed. And where a holder's ack was heard, that holder was alone: it is that claim's children that are
+missing.
 
 Invariants: what is asked for at a time is bounded, and what waits is a row for each parent, not for each child:
 the children's ids follow from it. The newest parent is gone on with first, so rows are at most as many as a tree
@@ -37,8 +39,8 @@ class Findings(Protocol):
     def heard(self, root: Root, segment: bytes, ack: int) -> None:
         """A segment is done, and this is its ack."""
 
-    def missing(self, root: Root, parent: bytes, token: int, numbers: tuple[int, ...]) -> None:
-        """Segments that a claim's completion emits are not there; the parent can have no others."""
+    def missing(self, root: Root, parent: Sight, token: int, numbers: tuple[int, ...]) -> None:
+        """Segments that a claim's completion emits are not there; no other claim's can be the parent's."""
 
     def undecided(self, root: Root, segment: bytes, token: int) -> None:
         """Of several claims' children none are there; the completion that stands is this one's."""
@@ -76,7 +78,7 @@ class Brood:
     """The children of a claim's completion. ``absent``: the numbers of those that are not there."""
 
     root: Root
-    parent: bytes
+    parent: Sight
     by: Try
     left: int
     at: int = 0
@@ -85,7 +87,7 @@ class Brood:
     def take(self, count: int) -> list[bytes]:
         """The next children."""
         end = min(self.at + count, self.by.emitted or 0)
-        found = child_ids(self.parent, self.by.token, self.by.start_ms, end)[self.at :]
+        found = child_ids(self.parent.segment, self.by.token, self.by.start_ms, end)[self.at :]
         self.at = end
         return found
 
@@ -229,4 +231,4 @@ class Walk:
             return
         self._findings.heard(root, sight.segment, ack)
         if by.emitted and not root.is_over:
-            self._push(Brood(root, sight.segment, by, by.emitted))
+            self._push(Brood(root, sight, by, by.emitted))
