@@ -50,7 +50,11 @@ MUTANTS: tuple[Mutant, ...] = (
              "if root.disagrees(sight.segment, ack):", "if False:"),
     _seen_by(ACKING + "children_of_what_may_have_been_counted_as_dead_are_enqueued_only_by_the_life_that_counts",
              "children-of-the-deferred", "a former life emits what a later one counted as dead",
-             "feeder.Feeder.missing", "if self._options.policies.get(parent.step) is e.Policy.DEFER:", "if False:"),
+             "feeder.Feeder.missing",
+             "if self._options.policies.get(parent.step) is e.Policy.DEFER:", "if False:"),
+    _seen_by(ACKING + "two_looks_at_what_several_claims_completed_come_to_one_decision", "two-contests",
+             "two looks at one segment come to two ends", "walk.Walk._seen",
+             "elif not self._is_contested(sight.segment):", "else:"),
     # batches and checkpoints
     _seen_by(WORLD, "roots-before-the-checkpoint", "roots are stored that a next life does not know of",
              "feeder.Feeder._on_drawn", "self._once_kept.append(self._storing(batch))",

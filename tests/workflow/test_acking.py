@@ -343,6 +343,22 @@ def test_where_nobody_has_emitted_the_feeder_writes_down_whose_children_there_wi
     assert not bench.feeder.book.decisions
 
 
+def test_two_looks_at_what_several_claims_completed_come_to_one_decision() -> None:
+    """They see different completions stand; and a look at its children may be older than what is emitted."""
+    bench = Bench()
+    root, = bench.feed(1)
+    bench.hear(e.Acked(Acks((), ((root, root), (root, root)))))
+    assert bench.take(e.Audit).segments == (root, root)
+    stands = done(root, 0, 2)
+    bench.hear(e.Audited((attrs.evolve(stands, tries=stands.tries[::-1]), stands)))
+    children_of_both = bench.take(e.Audit).segments
+    assert children_of_both == (*children(root, 1, LATER), *children(root, 1))
+    bench.hear(e.Audited(absent(*children_of_both)))
+    assert Book.decode(bench.keep()).decisions == {root: LATER}
+    assert bench.take(e.Repair) == e.Repair(root, root, LATER)
+    assert not bench.feeder.book.completed, "what it emits is not counted yet"
+
+
 def test_a_decision_stands_in_the_next_life_though_another_completion_stands_by_then() -> None:
     before = Bench()
     root, = before.feed(1)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from typing import Protocol
 
 import attrs
@@ -156,8 +157,7 @@ class Walk:
 
     def answer(self, sights: Sequence[Sight]) -> None:
         """Go on from what was found; sights are in the order of what was asked for."""
-        asked, self._asked = self._asked, []
-        for (row, number), sight in zip(asked, sights, strict=True):
+        for (row, number), sight in zip(self._asked, sights, strict=True):
             row.left -= 1
             if row.root.is_over:
                 continue
@@ -172,6 +172,7 @@ class Walk:
                 self._seen(row.root, sight)
             if isinstance(row, Brood) and row.absent and not row.left and not row.root.is_over:
                 self._findings.missing(row.root, row.parent, row.by.token, tuple(row.absent))
+        self._asked = []
 
     def _newest(self) -> Row | None:
         """The row to go on with."""
@@ -204,8 +205,14 @@ class Walk:
                 self._settle(root, sight, sight.tries[0])
             elif self._findings.decided(sight.segment) is not None:
                 self._findings.undecided(root, sight.segment, sight.tries[0].token)
-            else:
+            elif not self._is_contested(sight.segment):
                 self._push(Contest(root, sight, len(sight.tries)))
+
+    def _is_contested(self, segment: bytes) -> bool:
+        """Whether first children of a segment's claims are being looked for. A second contest beside that one may
+        have looked before children were emitted, and come to another end."""
+        return any(isinstance(row, Contest) and row.left and row.sight.segment == segment
+                   for row in chain(self._rows, (row for row, _ in self._asked)))
 
     def _decide(self, row: Contest) -> None:
         """Whose children a segment has that several claims could have completed."""
