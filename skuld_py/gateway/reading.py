@@ -10,14 +10,12 @@ from collections.abc import AsyncIterator, Sequence
 from time import time
 from typing import Any, TypeVar
 
-import attrs
-
-from skuld_py.client.reading import GET_TASKS
+from skuld_py.client.reading import GET_TASKS, TaskPage
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import KEY_CODES, SkuldError
 from skuld_py.gateway.call import Call
 from skuld_py.gateway.problems import refusal
-from skuld_py.model.ids import TaskId, to_text
+from skuld_py.model.ids import TaskId
 from skuld_py.model.task import LogEntry, Task
 from skuld_py.verbs import documents, situations
 from skuld_py.verbs.attention import Facts
@@ -74,23 +72,15 @@ async def list_tasks(call: Call, queue: str | None, limit: int | None, states: S
         yield [documents.task(view, has_logs=False) for view in page]
 
 
-@attrs.frozen
-class Reached:
-    """Some tasks, perhaps none. ``upto``: the id up to which all have been looked at; None at the end."""
-
-    tasks: list[documents.TaskDocument]
-    upto: str | None
-
-
 async def list_pages(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
-                     until: float | None, function: str | None, after: TaskId | None) -> AsyncIterator[Reached]:
-    """The same as nodes give them, ``limit`` at a time, those without a task too: for who stops half way."""
+                     until: float | None, function: str | None, after: TaskId | None) -> AsyncIterator[TaskPage]:
+    """The same as nodes give them, ``limit`` at a time, pages without a task too: for who stops half way, and
+    makes documents of what he shows."""
     is_over = False
     while not is_over:
         page = await call.client.list_page(queue, states=states, since=since, until=until, function=function,
                                            page=min(PAGE, limit or PAGE), after=after)
-        upto = None if page.upto is None else to_text(page.upto)
-        yield Reached([documents.task(view, has_logs=False) for view in page.tasks], upto)
+        yield page
         after, is_over = page.upto, page.upto is None
 
 

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
 
+from skuld_py.calls.payloads import function_of
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import SkuldError
 from skuld_py.gateway.dashboard import graphs
@@ -24,7 +25,8 @@ from skuld_py.gateway.dashboard.pages import Page
 from skuld_py.gateway.dashboard.rendering import PAGE_HEADERS, link
 from skuld_py.gateway.problems import Problem, refusal
 from skuld_py.gateway.reading import list_pages
-from skuld_py.model.ids import from_text, time_of
+from skuld_py.model.ids import TaskId, time_of
+from skuld_py.verbs import documents
 from skuld_py.verbs.options import STATES
 from skuld_py.verbs.progress import entry_document, progress_document
 
@@ -65,19 +67,20 @@ async def _found(look: Look, asked: Mapping[str, Any], function: str, key: str) 
     each = min(SCANNED, SCANNED_EACH) if function or key else SHOWN + 1
     pages = await look.ask("list_tasks", **asked, limit=each, by=list_pages)
     found: list[Any] = []
-    scanned, last, end_s = 0, None, steady_s() + SCAN_S
+    last: TaskId | None = None
+    scanned, end_s = 0, steady_s() + SCAN_S
     try:
         async with aclosing(pages):
             async for page in pages:
-                for row in page.tasks:
+                for task in page.tasks:
                     if len(found) == SHOWN:
                         return {"rows": found, "last": last, "scanned": scanned}
-                    scanned, last = scanned + 1, row["id"]
-                    if (not function or row["function"] == function) and (not key or row["key"] == key):
-                        found.append(row)
+                    scanned, last = scanned + 1, task.id
+                    if (not function or function_of(task.payload) == function) and (not key or task.key == key):
+                        found.append(documents.task(task, has_logs=False))
                 last = page.upto
                 if last is not None and (scanned >= SCANNED or steady_s() > end_s):
-                    reached_ms = min(time_of(from_text(last)), look.now_ms)
+                    reached_ms = min(time_of(last), look.now_ms)
                     return {"rows": found, "last": last, "scanned": scanned, "reached_ms": reached_ms}
     except SkuldError as error:
         raise look.gateway.problem_of(error, look.request, BY_NAME["list_tasks"]) from error
