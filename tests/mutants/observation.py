@@ -41,7 +41,7 @@ MUTANTS: tuple[Mutant, ...] = (
     told("served-before-the-barrier", "a leader that may grant nothing yet is said to grant", "service.service_of",
          "if grants and not is_barred else", "if grants else", VERIFY),
     told("served-by-clocks-at-odds", "leaders that grant nothing, as no clocks agree, are said to grant",
-         "service", 'DOUBTED = ("outside", "far", "disagreed")', 'DOUBTED = ("outside", "far")', VERIFY),
+         "service.DOUBTED", 'DOUBTED = ("outside", "far", "disagreed")', 'DOUBTED = ("outside", "far")', VERIFY),
     told("horizons-that-stay-unsaid", "nothing tells that a horizon does not move", "held._stayed",
          "if is_known and document.horizon_ms", "if False and document.horizon_ms", HELD),
     told("horizons-of-what-is-unread", "a horizon stays by a document that was read long ago", "held._stayed",
