@@ -44,7 +44,7 @@ RETENTION_S_MAX = 3_660 * 24 * 3600.0
 @click.option("--partitions", type=int, default=None, show_default="any",
               help="Refuse to start unless the cluster was created with so many partitions.")
 @click.option("--replicas", type=int, default=None, show_default="any",
-              help="Refuse to start unless the cluster was created to keep so many copies of each task.")
+              help="Refuse to start unless the cluster keeps so many copies of each task, or was created to.")
 @click.option("--skew", "skew_s", type=Duration(least_s=0.001, most_s=3600), metavar="DURATION", default=None,
               show_default="any", help="Refuse to start unless the cluster's clocks may differ by this.")
 @click.option("--retention", "retention_s", type=Duration(least_s=1, most_s=RETENTION_S_MAX), metavar="DURATION",

@@ -129,10 +129,15 @@ def look(connection: Connection, timeout_s: float) -> Situation:
 
 def attention(situation: Situation) -> list[str]:
     """What an operator should know, worst first; empty when all is well."""
+    return [harmless(concern.words) for concern in concerns(situation)]
+
+
+def concerns(situation: Situation) -> list[judged.Concern]:
+    """The same with the kinds; the words as they came."""
     greeted = situation.greeted
     facts = judged.Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, situation.described, situation.doubt,
                          now_ms())
-    return [harmless(concern.words) for concern in judged.concerns(facts)]
+    return judged.concerns(facts)
 
 
 def document(situation: Situation) -> dict[str, Any]:

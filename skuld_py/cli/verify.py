@@ -1,7 +1,8 @@
 """``skuld verify``: one line and an exit status for monitoring, as its plugins have them.
 
 The words are those of ``skuld status``, from the same view. Whether claims are granted and tasks stored decides
-how bad it is, not which concern there is: a paused queue is an operator's wish, a lost leader is not.
+how bad it is, not which concern there is: a paused queue is an operator's wish, a lost leader is not. What was
+chosen for good, as one copy of each task, is told and is no warning.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def verify(ctx: click.Context, nodes: str, timeout_s: float, as_json: bool) -> N
     """Say in one line whether the cluster is well, and by the exit status.
 
     \b
-    0  OK        every partition stores tasks and grants claims, and 'skuld status' has no word of warning
+    0  OK        every partition stores tasks and grants claims, and nothing needs attention
     1  WARNING   that is so, and something needs attention
     2  CRITICAL  a partition grants no claims, or stores no tasks
     3  UNKNOWN   no node answers
@@ -55,13 +56,15 @@ def verify(ctx: click.Context, nodes: str, timeout_s: float, as_json: bool) -> N
 
 def judged(situation: Situation) -> tuple[int, str, dict[str, object]]:
     """How it is, in a line, and in facts."""
-    from skuld_py.cli.situation import attention
+    from skuld_py.cli.situation import attention, concerns
     from skuld_py.model.service import Service, services_of, tally, worst
+    from skuld_py.verbs.attention import CHOSEN
 
     services = services_of(situation.described)
     service, counts = worst(services), tally(services)
     troubles = attention(situation)
-    level = CRITICAL if service is not Service.FULL else WARNING if troubles else OK
+    is_warned = any(concern.kind not in CHOSEN for concern in concerns(situation))
+    level = CRITICAL if service is not Service.FULL else WARNING if is_warned else OK
     said = ", ".join(f"{counts[each]} of {len(services)} partitions {each}" for each in counts if counts[each])
     line = "; ".join([f"cluster {situation.greeted.cluster}: {said or 'nothing is placed yet'}", *troubles])
     return level, line, {"service": service.value, "partitions": {each.value: counts[each] for each in counts},

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 
+import attrs
+
 from skuld_py.client import checking
-from skuld_py.client.asking import Work, verb
+from skuld_py.client.asking import Work, ask, verb
 from skuld_py.client.setting import Setting
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, SkuldError
+from skuld_py.model import messages as m
 from skuld_py.model import names
 from skuld_py.model.limiting import (
     QUOTA_MAX,
@@ -24,6 +27,15 @@ from skuld_py.model.limiting import (
     encode_quota,
 )
 from skuld_py.model.setting import LIMITS, QUOTA, UNSET
+from skuld_py.model.state import OPEN
+
+
+@attrs.frozen
+class QuotaUse:
+    """A quota: ``open`` tasks may be open. ``tasks`` are; None where nobody could count them now."""
+
+    open: int
+    tasks: int | None
 
 
 class Limiting(Setting):
@@ -92,6 +104,21 @@ class Limiting(Setting):
     def quotas(self) -> Work[dict[str, int]]:
         """How many tasks may be open, by how the names of queues begin, in the order of these."""
         return {prefix: decode_quota(value) for prefix, value in (yield from self._values(QUOTA)).items()}
+
+    @verb
+    def quota_use(self) -> Work[dict[str, QuotaUse]]:
+        """The quotas, and how many tasks are open beside each, as the leaders count them."""
+        quotas = {prefix: decode_quota(value) for prefix, value in (yield from self._values(QUOTA)).items()}
+        if not quotas:
+            return {}
+        try:
+            rows = (yield from ask(m.Counted, m.Count(0, ""))).message.rows
+        except SkuldError:  # whether tasks can be counted or not, the quotas are known
+            return {prefix: QuotaUse(most, None) for prefix, most in quotas.items()}
+        open_of = {row.queue: sum(row.counts[state] for state in OPEN) for row in rows
+                   if not row.queue.startswith(names.QUEUES_OF_WORKFLOWS)}
+        return {prefix: QuotaUse(most, sum(count for queue, count in open_of.items() if queue.startswith(prefix)))
+                for prefix, most in quotas.items()}
 
 
 def limits_of(concurrency: int | None, rate: int | None, per_s: float, burst: int | None,

@@ -52,6 +52,14 @@ class Depth:
         return sum(attrs.astuple(self))
 
 
+@attrs.frozen
+class TaskPage:
+    """Some tasks of a listing, perhaps none. ``upto``: all up to this id were looked at; None: all there are."""
+
+    tasks: tuple[Task, ...]
+    upto: TaskId | None
+
+
 class Reading:
     """Needs the wall's time."""
 
@@ -119,6 +127,36 @@ class Reading:
         """The cluster as one of its nodes sees it."""
         return (yield from ask_either(m.Described, m.Describe(0, reads_unproven=True), m.Describe(0))).message
 
+    @verb
+    def list_page(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
+                  until: Time | None = None, function: str | None = None, page: int = 500,
+                  partition: int | None = None, after: bytes | str | None = None) -> Work[TaskPage]:
+        """The first page of ``list``, and how far it came: for who has not all day, and shows tasks as they are
+        found. A page ends behind ``page`` tasks, or so many records that a node has looked at, so it may be empty;
+        the next one is behind its ``upto``."""
+        question = self._question(queue, states, since, until, function, page, partition, after)
+        return (yield from self._listed(question, function))
+
+    def _question(self, queue: str | None, states: Sequence[str], since: Time | None, until: Time | None,
+                  function: str | None, page: int, partition: int | None, after: bytes | str | None) -> m.List:
+        now_ms = self._wall_ms()
+        if function is not None:
+            check_name(function)
+        return m.List(0, queue or "", b"" if after is None else checking.as_id(after), page, _mask(states),
+                      time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms),
+                      checking.as_place(partition))
+
+    def _listed(self, question: m.List, function: str | None) -> Work[TaskPage]:
+        answer = (yield from ask(m.Listed, question)).message
+        if question.states and answer.ids:
+            read = yield from self._bare(task_ids.split(answer.ids))
+            found = [task for task in read if question.states >> State[task.state.upper()] & 1]
+        else:
+            seen, unsure = tasks_of(answer)
+            known = {task.id: task for task in (yield from self._bare(unsure))}
+            found = [known.get(task.id, task) for task in seen]
+        return TaskPage(tuple(_calling(function, found)), TaskId(answer.upto) if answer.upto else None)
+
     @stream
     def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
              until: Time | None = None, function: str | None = None, page: int = 500,
@@ -136,23 +174,12 @@ class Reading:
         partitions may so be read side by side. A node of a release before 0.2 gives those of all the same.
         ``after``: only those behind this id, whether there is such a task or not.
         """
-        now_ms = self._wall_ms()
-        bounds = time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms)
-        mask, is_over = _mask(states), False
-        upto = b"" if after is None else checking.as_id(after)
-        if function is not None:
-            check_name(function)
+        question = self._question(queue, states, since, until, function, page, partition, after)
+        is_over = False
         while not is_over:
-            question = m.List(0, queue or "", upto, page, mask, *bounds, checking.as_place(partition))
-            answer = (yield from ask(m.Listed, question)).message
-            if mask and answer.ids:
-                found = yield from self._bare(task_ids.split(answer.ids))
-                yield Part(_calling(function, [task for task in found if mask >> State[task.state.upper()] & 1]))
-            else:
-                found, unsure = tasks_of(answer)
-                known = {task.id: task for task in (yield from self._bare(unsure))}
-                yield Part(_calling(function, [known.get(task.id, task) for task in found]))
-            upto, is_over = answer.upto, not answer.upto
+            found = yield from self._listed(question, function)
+            yield Part(found.tasks)
+            question, is_over = attrs.evolve(question, after=found.upto or b""), found.upto is None
 
 
 def _calling(function: str | None, tasks: Sequence[Task]) -> Sequence[Task]:

@@ -195,16 +195,17 @@ class Gateway:
         return answer_of(await do(verb, call, given(verb.asks, asked)))
 
     async def perform(self, request: Request, bearer: access.Bearer, verb: Verb, fields: Mapping[str, Any],
-                      task_id: TaskId | None = None) -> Any:
+                      task_id: TaskId | None = None, by: Callable[..., Any] | None = None) -> Any:
         """A verb for a page of the dashboard, whose sender is known: what it answers, or its pages; by the same
-        rights and checks as over HTTP. ``fields``: what a body would hold."""
+        rights and checks as over HTTP. ``fields``: what a body would hold. ``by``: what does it in another way."""
         if verb.scope is not None:
             _check_scope(bearer, verb, request.state.id)
         asked = _checked(lambda: model_of(verb.asks).model_validate(fields))
         _check_reach(bearer, verb, asked)
         call = Call(self._client, self.limits, bearer, request.state.arrived, task_id,
                     self.stopping.wait, self.stopping.wait)  # type: ignore[arg-type]  # what it gives, nobody reads
-        answer = do(verb, call, given(verb.asks, asked))
+        wanted = given(verb.asks, asked)
+        answer = do(verb, call, wanted) if by is None else by(call, **wanted)
         return answer if verb.is_stream else await answer
 
     def problem_of(self, error: SkuldError, request: Request, verb: Verb) -> Problem:

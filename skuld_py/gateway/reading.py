@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from time import time
 from typing import Any, TypeVar
 
-from skuld_py.client.reading import GET_TASKS
+from skuld_py.client.reading import GET_TASKS, TaskPage
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import KEY_CODES, SkuldError
 from skuld_py.gateway.call import Call
@@ -70,6 +70,18 @@ async def list_tasks(call: Call, queue: str | None, limit: int | None, states: S
             return
     if page:
         yield [documents.task(view, has_logs=False) for view in page]
+
+
+async def list_pages(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
+                     until: float | None, function: str | None, after: TaskId | None) -> AsyncIterator[TaskPage]:
+    """The same as nodes give them, ``limit`` at a time, pages without a task too: for who stops half way, and
+    makes documents of what he shows."""
+    is_over = False
+    while not is_over:
+        page = await call.client.list_page(queue, states=states, since=since, until=until, function=function,
+                                           page=min(PAGE, limit or PAGE), after=after)
+        yield page
+        after, is_over = page.upto, page.upto is None
 
 
 async def log(call: Call, token: int | None, follow: bool,

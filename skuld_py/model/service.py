@@ -1,7 +1,9 @@
 """How much a partition does for its clients, as one node sees it: all of it, storing alone, or nothing.
 
 A task is stored by a majority of a partition's owners, whoever leads; claims are granted by its leader, and only
-by one whose clock is right. A view may be seconds old, and a leader that has just died is in it still.
+by one whose clock is right, and not before every claim is over that voters who were given up may have granted.
+A view may be seconds old, and a leader that has just died is in it still. That nothing is granted yet is known of
+the partitions that the node asked keeps.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from enum import StrEnum
 
 from skuld_py.model import messages as m
 
-DOUBTED = ("outside", "far")
+DOUBTED = ("outside", "far", "disagreed")
 """Verdicts on a clock by which a node grants nothing."""
 
 
@@ -27,20 +29,21 @@ class Service(StrEnum):
 ORDER = tuple(Service)
 
 
-def service_of(row: m.PartitionRow, nodes: Mapping[str, m.NodeRow]) -> Service:
-    """What a partition does."""
+def service_of(row: m.PartitionRow, nodes: Mapping[str, m.NodeRow], is_barred: bool = False) -> Service:
+    """What a partition does. ``is_barred``: its leader may grant nothing before a time."""
     able = sum(name in nodes and nodes[name].is_live for name in row.owners)
     if able < len(row.owners) // 2 + 1:
         return Service.UNAVAILABLE
     leader = nodes.get(row.leader)
     grants = leader is not None and leader.is_live and leader.clock not in DOUBTED
-    return Service.FULL if grants else Service.ENQUEUE_ONLY
+    return Service.FULL if grants and not is_barred else Service.ENQUEUE_ONLY
 
 
 def services_of(described: m.Described) -> dict[int, Service]:
     """What each partition does, by its number."""
     nodes = {node.name: node for node in described.nodes}
-    return {row.partition: service_of(row, nodes) for row in described.partitions}
+    barred = {row.partition for row in described.held if row.what in ("loss", "barrier") and row.until_ms}
+    return {row.partition: service_of(row, nodes, row.partition in barred) for row in described.partitions}
 
 
 def worst(services: Mapping[int, Service]) -> Service:

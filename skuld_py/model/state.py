@@ -28,6 +28,10 @@ class State(IntEnum):
     DEAD = 6
 
 
+OPEN = (State.WAITING, State.CLAIMED, State.SCHEDULED, State.BLOCKED)
+"""Of what has not ended. Among these a task goes as time passes; out of them, by what somebody says."""
+
+
 def state_of(history: History, body: Body, now_ms: int, skew_ms: int, is_blocked: bool = False) -> State:
     """The state at a time. A lease counts as held until its end is more than the skew bound ago. ``is_blocked``:
     whether the task waits for others: for those that it needs (``notes.unmet``), or before it of its key."""

@@ -3,8 +3,10 @@
 ZooKeeper says what they are. The data directory remembers the ones it was filled by, for its records lie where the
 number of partitions puts them: a cluster that was made again, or edited by hand, with other numbers would find
 none of them. The command line may say what it expects. What differs from ZooKeeper is refused, with the field
-and both values. The rules are compared with what this program can play, and so is the format of the directory. The
-cluster's name is remembered with them, for the day on which ZooKeeper has lost it.
+and both values. How many copies are kept may have been changed since by an entry of the log: who expects the
+number of now or that of before is right, for a change must not keep nodes from starting again. The rules are
+compared with what this program can play, and so is the format of the directory. The cluster's name is remembered
+with them, for the day on which ZooKeeper has lost it.
 
 Source: Onyx's log parameters; a peer with other parameters refuses to join.
 """
@@ -12,9 +14,11 @@ Source: Onyx's log parameters; a peer with other parameters refuses to join.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from skuld_py.config import RULES, Parameters
 from skuld_py.errors import Corrupt, Refused
@@ -27,11 +31,15 @@ converted; directories from before formats were noted have the first."""
 _KEY, _FORMAT_KEY = b"parameters", b"format"
 
 
-def check_expected(parameters: Parameters, expected: Mapping[str, int | None]) -> None:
+def check_expected(parameters: Parameters, expected: Mapping[str, int | None],
+                   copies: Callable[[], int] | None = None) -> None:
     """``Refused`` when the cluster is not as the command line expects, or goes by rules that this program cannot
-    play."""
-    _check(parameters, {field: value for field, value in expected.items() if value is not None},
-           "the command line says", "leave the option out, or name the cluster that was created with it")
+    play. ``copies``: reads how many copies of each task are kept now."""
+    given = {field: value for field, value in expected.items() if value is not None}
+    if copies is not None and given.get("replicas", parameters.replicas) != parameters.replicas:
+        parameters = attrs.evolve(parameters, replicas=copies())
+    _check(parameters, given, "the command line says",
+           "leave the option out, or name the cluster that was created with it")
     if parameters.rules > RULES:
         raise Refused("unknown_rules", f"rules: cluster {parameters.cluster} goes by rules {parameters.rules},"
                       f" this program knows rules up to {RULES}; upgrade it", rules=parameters.rules)

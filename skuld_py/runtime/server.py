@@ -104,7 +104,7 @@ def serve(hosts: str, cluster: str, place: Place, data: Path, *, session_ms: int
     beside the coordination log. ``retention``: how long the partitions that it leads keep what has ended; without
     it, for ever. ``metrics``: what is told of it by numbers."""
     parameters = _parameters(hosts, cluster, data)
-    check_expected(parameters, expected or {})
+    check_expected(parameters, expected or {}, lambda: read_replica(hosts, parameters).replicas)
     check_timing(timing, parameters.skew_ms)
     allow_files(doors_of(key is not None))
     with ExitStack() as held:

@@ -24,6 +24,28 @@ KINDS = ("nodes_missing", "nodes_down", "unheard", "no_session", "wrong_clock", 
          "solo", "under_target", "over_target", "moving", "uncollected", "unarchived", "releases_differ",
          "unproven", "starved", "held", "paused", "uncounted")
 """Every kind there is, for programs that must show those that are well, too."""
+CHOSEN = frozenset({"solo"})
+"""Kinds that say what somebody has chosen for good, and what follows from it. They are told like the others, and
+are no warning: one copy of each task is what a cluster has only if somebody wanted it, and a monitor that warns
+for ever is one that nobody looks at."""
+HELD = {
+    "frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
+    "quarantine": "told not to trust a node: {}. It leads nothing there and gets no new vote until 'skuld"
+                  " quarantine --off'",
+    "solo": "solo: no other node gets a vote until 'skuld solo --off'",
+    "unled": "led by nobody, and takes tasks that nobody is granted: {}",
+    "force": "waiting for those who are said to remain to elect a leader: {}",
+    "loss": "without voters that were lost: {}. What only they had acknowledged is gone, known or not;"
+            " 'skuld cluster force-epoch --noted' ends this line",
+    "barrier": "granting nothing{}, when all is over that may have been granted by who was given up, or since the"
+               " copies were taken that it goes back to",
+    "horizon": "led, and claims may last{} only: its leader ought to have written a later horizon into ZooKeeper"
+               " long ago; see their logs",
+    "floor": "led by a node that was not compared yet with enough voters of the leader before it, so what"
+             " it lacks is not known: {}",
+    "promotion": "waiting for what an operator wished: {}",
+    "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
+"""What may be held of a partition, in words."""
 
 
 @attrs.frozen
@@ -193,27 +215,15 @@ def _moves(described: m.Described) -> list[str]:
 
 def _held(described: m.Described) -> Iterator[str]:
     """What operators hold: mostly one has held many partitions at once."""
-    words = {"frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
-             "quarantine": "told not to trust a node: {}. It leads nothing there and gets no new vote until 'skuld"
-                           " quarantine --off'",
-             "solo": "solo: no other node gets a vote until 'skuld solo --off'",
-             "unled": "led by nobody, and takes tasks that nobody is granted: {}",
-             "force": "waiting for those who are said to remain to elect a leader: {}",
-             "loss": "without voters that were lost: {}. What only they had acknowledged is gone, known or not;"
-                     " 'skuld cluster force-epoch --noted' ends this line",
-             "floor": "led by a node that was not compared yet with enough voters of the leader before it, so what"
-                      " it lacks is not known: {}",
-             "promotion": "waiting for what an operator wished: {}",
-             "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
     found: dict[tuple[str, str], list[int]] = {}
     for row in described.held:
-        if row.what in words:
+        if row.what in HELD:
             until = f" until {moment(row.until_ms)[:16]}" if row.until_ms else ""
             if row.what == "loss" and until:
                 until = f"; nothing is granted{until}, when all that they may have granted is over"
             found.setdefault((row.what, row.words + until), []).append(row.partition)
     for (what, how), partitions in found.items():
-        yield f"{partitions_said(partitions)} {_be(len(partitions))} {words[what].format(how)}"
+        yield f"{partitions_said(partitions)} {_be(len(partitions))} {HELD[what].format(how)}"
 
 
 def _uncollected(facts: Facts) -> list[str]:

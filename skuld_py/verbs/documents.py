@@ -332,6 +332,7 @@ class Quota(TypedDict):
 
     prefix: str
     open: int
+    tasks: Annotated[int | None, Says("So many are open; null: that could not be counted now.")]
 
 
 class Quotas(TypedDict):

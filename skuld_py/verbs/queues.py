@@ -353,21 +353,25 @@ async def remove_quota(client: AsyncClient, prefix: str) -> d.QuotaSet:
 
 
 def _say_quotas(done: d.Quotas, _: Given) -> Said:
-    lines = [f"{row['prefix']}: {row['open']} open at most" for row in done["quotas"]]
+    lines = [f"{row['prefix']}: {'?' if row['tasks'] is None else row['tasks']} open, {row['open']} at most"
+             for row in done["quotas"]]
     return "\n".join(lines) or "there are no quotas", {"quotas": done["quotas"]}
 
 
-@verb("GET /v1/quotas", Scope.READ, NOTHING, d.Quotas, "How many tasks may be open, by how queues begin.",
-      command="quotas", says=_say_quotas)
+@verb("GET /v1/quotas", Scope.READ, NOTHING, d.Quotas,
+      "How many tasks may be open, by how queues begin, and how many are.", command="quotas", says=_say_quotas)
 async def quotas(client: AsyncClient) -> d.Quotas:
-    """Print the quotas.
+    """Print the quotas, and how many tasks are open beside each.
+
+    A question mark stands for what cannot be counted now: a majority of some partition is missing, or there are
+    very many queues.
 
     \b
     Example:
       skuld quotas --json
     """
-    return d.Quotas(quotas=[d.Quota(prefix=prefix, open=most)
-                            for prefix, most in (await client.quotas()).items()])
+    return d.Quotas(quotas=[d.Quota(prefix=prefix, open=use.open, tasks=use.tasks)
+                            for prefix, use in (await client.quota_use()).items()])
 
 
 # -- the cluster ---------------------------------------------------------------------------------

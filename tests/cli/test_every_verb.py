@@ -17,7 +17,7 @@ from skuld_py.client.options import Retry
 
 VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew", "complete_many": "complete",
            "fail_many": "fail", "set_limits": "limit", "remove_limits": "unlimit",
-           "set_quota": "quota", "remove_quota": "unquota",
+           "set_quota": "quota", "remove_quota": "unquota", "quota_use": "quotas",
            "retry_all": "bulk retry", "cancel_all": "bulk cancel",
            "purge_all": "bulk purge", "move_all": "bulk move", "release_all": "bulk release", "update": "append",
            "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
@@ -28,8 +28,8 @@ VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew
            "partition_history": "cluster history",
            "put_schedule": "schedule put", "schedules": "schedule list", "remove_schedule": "schedule remove"}
 """The verbs of methods that are called otherwise; the many form and the single one share a verb."""
-WITHOUT = {"close", "new_ids", "chain", "group", "chord", "join", "results_of", "collectable", "archived",
-           "offered", "enter_archive", "archive_root", "after_fork", "report", "take_seats",
+WITHOUT = {"close", "new_ids", "list_page", "chain", "group", "chord", "join", "results_of", "collectable",
+           "archived", "offered", "enter_archive", "archive_root", "after_fork", "report", "take_seats",
            "exhaust_input", "seal_output"}
 """What makes no sense by itself on a command line. Groups are made there by ``enqueue --dep``; ``archive`` reads
 pages, writes them and says so; a worker reports by itself, takes its seats, and says how far workflows are."""

@@ -10,8 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skuld_py.cli.main import main
-from skuld_py.cli.situation import Situation
+from skuld_py.cli.situation import Situation, concerns
 from skuld_py.model import messages as m
+from skuld_py.verbs.attention import HELD, KINDS
 
 OWNERS = ("a:1", "b:1", "c:1")
 GREETED = m.Greeted(1, "a:1", "prod", 2, 3, 2_000, 0, 1 << 20, ())
@@ -35,6 +36,31 @@ def released(*releases: str) -> Situation:
     return attrs.evolve(seen(), described=attrs.evolve(seen().described, nodes=rows))
 
 
+def held(what: str, words: str = "by ann: disks", until_ms: int = 0) -> Situation:
+    return seen(held=(m.HeldRow(1, what, words, until_ms),))
+
+
+def voting(wanted: int, *cohort: str) -> Situation:
+    """So many copies are wanted, and partition 1 has these voters."""
+    rows = seen().described.partitions
+    rows = (attrs.evolve(rows[0], cohort=OWNERS[:wanted]), attrs.evolve(rows[1], cohort=cohort))
+    return attrs.evolve(seen(), greeted=attrs.evolve(GREETED, replicas=wanted),
+                        described=attrs.evolve(seen().described, partitions=rows))
+
+
+def clocks(*verdicts: str) -> Situation:
+    rows = tuple(attrs.evolve(row, clock=verdict) for row, verdict in zip(
+        seen().described.nodes, verdicts, strict=True))
+    return attrs.evolve(seen(), described=attrs.evolve(seen().described, nodes=rows))
+
+
+def unheard() -> Situation:
+    first, *rest = seen().described.nodes
+    return attrs.evolve(seen(), described=attrs.evolve(
+        seen().described, nodes=(first, *(attrs.evolve(row, is_silent=True) for row in rest))))
+
+
+LATER_MS = 4_000_000_000_000
 STATES: dict[str, tuple[Situation, int, str, str]] = {
     "well": (seen(), OK, "full", "2 of 2 partitions full"),
     "a node down": (seen("ab"), WARNING, "full", "c:1"),
@@ -50,11 +76,47 @@ STATES: dict[str, tuple[Situation, int, str, str]] = {
     "too few nodes": (unplaced(), CRITICAL, "unavailable", "2 more nodes"),
     "queues uncounted": (seen(doubt="no majority"), WARNING, "full", "could not be counted"),
     "two releases": (released("1", "1", "2"), WARNING, "full", "different releases"),
+    "clocks at odds": (clocks("disagreed", "disagreed", "disagreed"), CRITICAL, "enqueue-only",
+                       "no majority of the clocks agrees"),
+    "nodes unheard": (unheard(), WARNING, "full", "hears nothing of b:1, c:1"),
+    "one copy, as was chosen": (voting(1, "a:1"), OK, "full", "each task has one copy"),
+    "one copy, and voters that go": (voting(1, *OWNERS), WARNING, "full", "more voters than the 1 copy"),
+    "too few voters": (voting(3, "a:1", "b:1"), WARNING, "full", "fewer voters than the 3 copies"),
+    "data on its way": (seen(moves=(m.MoveRow(1, "c:1", "suspect", 7, False, "wiped"),)), WARNING, "full",
+                        "node c:1 fills 1 partition again from the others"),
+    "collection that waits": (seen("ab", collections=(m.CollectionRow("a:1", 3, 9, ("c:1",)),)), WARNING, "full",
+                              "ended tasks are not deleted while 1 node is away: c:1"),
+    "an archive that is late": (seen(collections=(m.CollectionRow("a:1", 3, 9, (), 5, 1),)), WARNING, "full",
+                                "5 ended tasks wait on the nodes for an archive"),
+    "claims without proofs": (seen(is_unproven=True), WARNING, "full", "claims count without a proof"),
+    "a node in quarantine": (held("quarantine", "c:1, by ann"), WARNING, "full",
+                             "not to trust a node: c:1, by ann"),
+    "a solo partition": (held("solo", ""), WARNING, "full", "no other node gets a vote"),
+    "a leader not compared": (held("floor", "c:1"), WARNING, "full", "was not compared yet"),
+    "a wish that makes no sense": (held("malformed", "freeze"), WARNING, "full", "makes no sense: freeze"),
+    "led by nobody": (attrs.evolve(held("unled"), described=attrs.evolve(
+        held("unled").described, partitions=seen(leader="").described.partitions)), CRITICAL, "enqueue-only",
+        "led by nobody, and takes tasks"),
+    "who remains is to elect": (attrs.evolve(held("force", "a:1; by ann"), described=attrs.evolve(
+        held("force", "a:1; by ann").described, partitions=seen(leader="").described.partitions)), CRITICAL,
+        "enqueue-only", "waiting for those who are said to remain"),
+    "voters given up, nothing granted yet": (held("loss", until_ms=LATER_MS), CRITICAL, "enqueue-only",
+                                             "nothing is granted until 2096-10-02"),
+    "voters given up": (held("loss"), WARNING, "full", "without voters that were lost"),
+    "back on old copies": (held("barrier", "", LATER_MS), CRITICAL, "enqueue-only",
+                           "granting nothing until 2096-10-02"),
+    "a horizon that stays": (held("horizon", "", LATER_MS), WARNING, "full", "claims may last until 2096-10-02"),
 }
 
 
 def run(*options: str) -> Result:
     return CliRunner().invoke(main, ["verify", *options])
+
+
+def test_there_is_a_state_of_every_kind_and_of_all_that_may_be_held() -> None:
+    kinds = {concern.kind for situation, *_ in STATES.values() for concern in concerns(situation)}
+    assert kinds == {*KINDS}
+    assert {row.what for situation, *_ in STATES.values() for row in situation.described.held} == {*HELD}
 
 
 @pytest.mark.parametrize("state", STATES)

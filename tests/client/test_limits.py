@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from skuld_py import Refused
 from skuld_py.client.asking import Ask
-from skuld_py.model.messages import GetSettings
+from skuld_py.client.limiting import QuotaUse
+from skuld_py.model.messages import Count, GetSettings
 from skuld_py.model.messages.settings import SettingRow
 from skuld_py.model.setting import LIMITS
 from skuld_py.testing import MemoryClient, MemoryCluster
@@ -52,3 +56,36 @@ def test_limits_that_were_removed_are_set_anew(lasts_s: int) -> None:
         client.advance(lasts_s)
         client.set_limits("q", concurrency=2)
         assert register(client.cluster).version > removed.version > first.version
+
+
+class Uncounting(MemoryClient):
+    """Reaches no majority of some partition."""
+
+    def _perform(self, step: Any) -> Any:
+        if isinstance(step, Ask) and isinstance(step.message, Count):
+            raise Refused("unavailable", "fewer than a majority")
+        return super()._perform(step)
+
+
+def test_quotas_are_told_whether_what_is_open_can_be_counted_or_not() -> None:
+    with Uncounting() as client:
+        assert client.quota_use() == {}
+        client.set_quota("b.", 4)
+        client.set_quota("a.", 7)
+
+        found = client.quota_use()
+        assert found == {"a.": QuotaUse(7, None), "b.": QuotaUse(4, None)} and [*found] == ["a.", "b."]
+
+
+def test_quotas_count_what_is_open_of_queues_that_begin_so_and_nothing_of_workflows() -> None:
+    with MemoryClient() as client:
+        client.enqueue_many("w.a", [b"x"] * 3)
+        client.enqueue("w.b", b"x", delay_s=60)
+        client.complete(client.claim_one("w.a"))
+        client.cancel(client.enqueue("w.a", b"x"))
+        client.enqueue("wf.nightly.step", b"x")
+        client.enqueue("other", b"x")
+        for prefix in ("w", "w.a", "none"):
+            client.set_quota(prefix, 9)
+
+        assert client.quota_use() == {"none": QuotaUse(9, 0), "w": QuotaUse(9, 3), "w.a": QuotaUse(9, 2)}

@@ -24,8 +24,9 @@ from skuld_py.client.archiving import Page
 from skuld_py.client.asking import Work, stream, verb
 from skuld_py.client.attending import WorkerSeats, WorkerStatus
 from skuld_py.client.claims import ClaimName
+from skuld_py.client.limiting import QuotaUse
 from skuld_py.client.moving import Moved
-from skuld_py.client.reading import Depth
+from skuld_py.client.reading import Depth, TaskPage
 from skuld_py.client.selecting import PAGE, Selecting
 from skuld_py.client.verbs import Verbs
 from skuld_py.client.waiting import End
@@ -579,6 +580,18 @@ def results_are_read_by_others(client: Any, queue: str) -> None:
     assert client.get(first.id).claims[0].outcome == "completed"
 
 
+@of("list_page")
+def a_listing_is_read_a_page_at_a_time_by_who_stops_half_way(client: Any, queue: str) -> None:
+    task_ids = client.enqueue_many(queue, [bytes([n]) for n in range(7)])
+    client.cancel(task_ids[4])
+
+    first = client.list_page(queue, page=3)
+    assert [task.id for task in first.tasks] == task_ids[:3] and first.upto == task_ids[2]
+    rest = client.list_page(queue, after=first.upto, states=["waiting"])
+    assert [task.id for task in rest.tasks] == [*task_ids[3:4], *task_ids[5:]] and rest.upto is None
+    assert client.list_page(queue, states="dead") == TaskPage((), None)
+
+
 @of("list", "count", "depths")
 def a_queue_is_counted_and_listed(client: Any, queue: str) -> None:
     task_ids = client.enqueue_many(queue, [bytes([n]) for n in range(7)])
@@ -776,7 +789,7 @@ def a_log_is_read_claim_by_claim(client: Any, queue: str) -> None:
     assert refusal.value.code == "no_such_task"
 
 
-@of("set_quota", "remove_quota", "quotas")
+@of("set_quota", "remove_quota", "quotas", "quota_use")
 def queues_that_begin_alike_hold_so_many_open_tasks_and_no_more(client: Any, queue: str) -> None:
     client.enqueue_many(f"{queue}.a", [b"x"] * 2)
     assert client.set_quota(f"{queue}.", 4) == []
@@ -788,6 +801,9 @@ def queues_that_begin_alike_hold_so_many_open_tasks_and_no_more(client: Any, que
     assert refused.value.code == "quota_full"
     client.enqueue(queue, b"x")
     assert client.cancel(*ids) == 2
+    assert client.quota_use()[f"{queue}."] == QuotaUse(4, 2), "what waits or is held, and not what has ended"
+    client.claim(f"{queue}.a", n=1)
+    assert client.quota_use()[f"{queue}."] == QuotaUse(4, 2)
     assert client.remove_quota(f"{queue}.") == [] and f"{queue}." not in client.quotas()
     client.enqueue_many(f"{queue}.a", [b"x"] * 5)
 

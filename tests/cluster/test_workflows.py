@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from random import Random
+from typing import Any
 
 import attrs
 import pytest
 
 from cluster.random_log import Writer, random_flow
 from cluster.scenario import PLAN, row_of
+from skuld_py.cluster.log.canonical import from_plain, to_plain
 from skuld_py.cluster.log.commands import COMMANDS, Command, ExhaustInput, KillWorkflow, SealOutput, SubmitWorkflow
 from skuld_py.cluster.log.entries import Entry, decode
 from skuld_py.cluster.log.play import Outcome, Played, failed, play
@@ -149,6 +151,23 @@ def test_what_is_no_strand_is_drained_in_no_origin(said: str) -> None:
     with pytest.raises(Malformed, match=r"Workflow\.drained: are no steps with numbers below 64"):
         Workflow(DIGEST, PLAN, steps=OF_THREE, drained=("in1:0", said))
     assert Workflow(DIGEST, PLAN, steps=OF_THREE, drained=("in1:0", "in1:63")).drained
+
+
+@pytest.mark.parametrize(("field", "said", "why"), [
+    ("exhausted", ("in1", "in 2"), "no names of steps"), ("exhausted", ("in1", "in1"), "or one twice"),
+    ("exhausted", ("",), "no names"), ("exhausted", tuple(f"s{number}" for number in range(257)), "more than 256"),
+    ("sealed", ("out1:0",), "no names of steps"), ("sealed", ("out1", "out1"), "or one twice"),
+    ("state", "dead", "none of live"), ("percentage", 101, "not in 0"),
+    ("spreading", "random", "none of balanced"),
+    ("reason", "\x1b[2J", "no reason"), ("reason", "x" * 251, "no reason")])
+def test_what_an_origin_or_a_peer_says_of_a_workflow_is_in_its_bounds(field: str, said: Any, why: str) -> None:
+    good = Workflow(DIGEST, PLAN, steps=OF_THREE, exhausted=("in1", "in2"), sealed=("out1",))
+    with pytest.raises(Malformed, match=rf"Workflow\.{field}: .*{why}"):
+        attrs.evolve(good, **{field: said})
+    plain = to_plain(good)
+    assert from_plain(Workflow, plain) == good
+    with pytest.raises(Malformed, match=rf"Workflow\.{field}"):
+        from_plain(Workflow, {**plain, field: [*said] if type(said) is tuple else said})
 
 
 def test_an_input_is_exhausted_with_the_last_of_its_strands_whatever_their_order() -> None:

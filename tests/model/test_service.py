@@ -18,7 +18,8 @@ def nodes(live: str, clock: str = "agreed") -> tuple[m.NodeRow, ...]:
     ("abc", "a:1", "agreed", "full"), ("ab", "a:1", "agreed", "full"), ("ab", "a:1", "unheard", "full"),
     ("abc", "", "agreed", "enqueue-only"), ("bc", "a:1", "agreed", "enqueue-only"),
     ("abc", "d:1", "agreed", "enqueue-only"), ("abc", "a:1", "outside", "enqueue-only"),
-    ("abc", "a:1", "far", "enqueue-only"), ("a", "a:1", "agreed", "unavailable"),
+    ("abc", "a:1", "far", "enqueue-only"), ("abc", "a:1", "disagreed", "enqueue-only"),
+    ("a", "a:1", "agreed", "unavailable"),
     ("", "", "agreed", "unavailable")])
 def test_a_partition_stores_by_a_majority_of_its_owners_and_grants_by_a_leader_that_may(
         live: str, leader: str, clock: str, service: str) -> None:
@@ -32,4 +33,18 @@ def test_a_cluster_does_what_its_worst_partition_does() -> None:
 
     assert services == {0: Service.FULL, 1: Service.ENQUEUE_ONLY} and worst(services) is Service.ENQUEUE_ONLY
     assert worst({}) is Service.UNAVAILABLE
+
+
+@pytest.mark.parametrize(("what", "until_ms", "service"), [
+    ("loss", 9, "enqueue-only"), ("loss", 0, "full"), ("barrier", 9, "enqueue-only"), ("frozen", 9, "full"),
+    ("horizon", 9, "full")])
+def test_a_leader_that_may_grant_nothing_yet_grants_nothing(what: str, until_ms: int, service: str) -> None:
+    rows = tuple(m.PartitionRow(number, 1, "a:1", OWNERS, OWNERS) for number in (0, 1))
+    held = (m.HeldRow(1, what, "", until_ms),)
+    services = services_of(m.Described(1, "a:1", "connected", nodes("abc"), rows, held=held))
+    assert (services[0], services[1]) == (Service.FULL, service)
+
+
+def test_how_many_partitions_do_what() -> None:
+    services = {0: Service.FULL, 1: Service.ENQUEUE_ONLY}
     assert tally(services) == {Service.FULL: 1, Service.ENQUEUE_ONLY: 1, Service.UNAVAILABLE: 0}

@@ -8,6 +8,8 @@ ACCOUNT = "tests/node/test_ledger.py::"
 CLUSTER = "tests/node/test_limits.py::"
 CAPS = "tests/node/test_caps.py::"
 QUOTAS = "tests/node/test_quotas.py::"
+SHOWN = ("tests/client/test_limits.py::"
+         "test_quotas_count_what_is_open_of_queues_that_begin_so_and_nothing_of_workflows")
 CAPPED = script("no holder has more claims at once than its queue allows one")
 IN_TURN = CAPS + "test_whoever_asks_one_after_the_other_gets_no_more_than_the_cap"
 KEPT = CAPS + "test_who_holds_is_kept_as_a_count_of_all_leases_would_find_it"
@@ -100,6 +102,14 @@ MUTANTS: tuple[Mutant, ...] = (
            "                              for state in OPEN)\n",
            "                              for state in range(len(row)))\n", "C19", QUOTAS +
            "test_what_ends_makes_room_and_what_another_node_let_in_takes_it_at_the_next_count", seeds=0),
+    mutant("shown-with-what-ended", "beside a quota ended tasks are shown as open", "Limiting.quota_use",
+           "for state in OPEN)", "for state in range(7))", "A3", SHOWN, seeds=0),
+    mutant("shown-with-workflows", "beside a quota tasks are shown that do not count", "Limiting.quota_use",
+           "if not row.queue.startswith(names.QUEUES_OF_WORKFLOWS)}", "}", "A3", SHOWN, seeds=0),
+    mutant("quotas-unsaid-uncounted", "quotas are not told while tasks cannot be counted", "Limiting.quota_use",
+           "        except SkuldError:", "        except KeyError:", "A3",
+           "tests/client/test_limits.py::test_quotas_are_told_whether_what_is_open_can_be_counted_or_not",
+           seeds=0),
     mutant("workflows-held-up", "a workflow cannot go on for a quota", "Quotas._wanted",
            " and not queue.startswith(QUEUES_OF_WORKFLOWS):\n", ":\n", "C17", QUOTAS +
            "test_a_workflow_is_let_go_on_and_is_not_counted", seeds=0),

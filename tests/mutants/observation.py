@@ -14,6 +14,7 @@ DIGEST = "tests/runtime/test_digest.py::"
 SERVICE = ("tests/model/test_service.py::"
            "test_a_partition_stores_by_a_majority_of_its_owners_and_grants_by_a_leader_that_may")
 WORST = "tests/model/test_service.py::test_a_cluster_does_what_its_worst_partition_does"
+HELD = "tests/node/test_overseeing.py::test_what_keeps_a_leader_from_granting_is_named"
 VERIFY = "tests/cli/test_verify.py::test_a_state_has_a_line_and_an_exit_status"
 
 
@@ -34,7 +35,19 @@ MUTANTS: tuple[Mutant, ...] = (
     told("verified-by-concerns-alone", "a partition that grants nothing is a warning", "verify.judged",
          "CRITICAL if service is not Service.FULL else ", "", VERIFY),
     told("verified-whatever-is-said", "what needs attention is well", "verify.judged",
-         "WARNING if troubles else OK", "OK", VERIFY),
+         "WARNING if is_warned else OK", "OK", VERIFY),
+    told("verified-against-what-was-chosen", "one copy, which was chosen, is a warning for ever", "verify.judged",
+         "concern.kind not in CHOSEN", "concern.kind", VERIFY),
+    told("served-before-the-barrier", "a leader that may grant nothing yet is said to grant", "service.service_of",
+         "if grants and not is_barred else", "if grants else", VERIFY),
+    told("served-by-clocks-at-odds", "leaders that grant nothing, as no clocks agree, are said to grant",
+         "service.DOUBTED", 'DOUBTED = ("outside", "far", "disagreed")', 'DOUBTED = ("outside", "far")', VERIFY),
+    told("horizons-that-stay-unsaid", "nothing tells that a horizon does not move", "held._stayed",
+         "if is_known and document.horizon_ms", "if False and document.horizon_ms", HELD),
+    told("horizons-of-what-is-unread", "a horizon stays by a document that was read long ago", "held._stayed",
+         "document.leader == vnode.leader and view.is_connected", "True", HELD),
+    told("barriers-unsaid", "nothing tells that a leader may grant nothing yet", "held._of",
+         "if now_ms < document.no_grant_before_ms and document.loss is None:", "if False:", HELD),
     told("election-without-a-word", "nothing tells that a node leads", "Vnode.note_elected",
          "        self.remark(Kind.ELECTED, why, self.election.epoch)\n", "",
          REMARKS + "test_an_election_names_partition_epoch_and_reason"),

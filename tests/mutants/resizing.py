@@ -64,4 +64,12 @@ MUTANTS: tuple[Mutant, ...] = (
            "WriteRequests._write_unsettled",
            "is_as_created = self._view.replicas == self._view.parameters.replicas", "is_as_created = True", "D7",
            RESIZING + "test_a_name_that_stands_for_a_task_tells_of_no_more_copies_than_there_are", seeds=0),
+    _seen_by("tests/node/test_rebuilding.py::"
+             "test_without_a_kept_log_as_many_copies_stay_as_there_are_voters_and_no_fewer_than_at_creation",
+             "restored-with-fewer-copies", "copies are given up by a restore without the log",
+             "rebuilding._copies", "*(len(document.seats) for document in documents.values()), 0)", "0)"),
+    _seen_by("tests/runtime/test_server.py::test_who_expects_the_copies_of_now_or_of_creation_is_right",
+             "copies-of-creation-alone", "a node that is told of the copies of now is refused",
+             "agreement.check_expected", "        parameters = attrs.evolve(parameters, replicas=copies())\n",
+             "        pass\n"),
 )

@@ -7,6 +7,7 @@ from mutants.mutant import Mutant, mutant
 CONFORMS = "tests/cluster/test_conformance.py::test_it_comes_out_exactly_as_the_scenario_says"
 DOOR = "tests/node/test_workflows.py::"
 LOG = "tests/cluster/test_workflows.py::"
+OF_ORIGINS = LOG + "test_what_an_origin_or_a_peer_says_of_a_workflow_is_in_its_bounds"
 FOOTPRINTS = "tests/cluster/test_versions.py::test_commands_read_and_write_what_they_declare_and_nothing_else"
 
 
@@ -27,6 +28,10 @@ MUTANTS: tuple[Mutant, ...] = (
           "self.step not in known.outputs", "False"),
     _seen("said-again-is-another", "what is said again makes another replica", "OfWorkflow.apply",
           "        if made is known:\n            return replica\n", ""),
+    _seen("any-name-exhausted", "an origin says anything of what is exhausted", "workflows._are_names",
+          " or not all(map(STEP_NAME.fullmatch, value))", "", OF_ORIGINS),
+    _seen("exhausted-twice", "an origin names an input twice", "workflows._are_names",
+          " or len({*value}) < len(value)", "", OF_ORIGINS),
     _seen("killed-unknown", "an id that nobody knows is killed in silence", "OfWorkflow.apply",
           'raise Inapplicable(f"there is no workflow {self.workflow}")', "return replica"),
     _seen("killed-without-reason", "the reason is not kept", "KillWorkflow.change",

@@ -150,7 +150,11 @@ def test_tasks_of_which_those_who_remain_have_only_heard_are_named() -> None:
     assert f"1 task is known to be lost ({lost})" in words and "nothing is granted until" in words
     assert asked(machines, last, kind="noted") == m.Steered(1, 1, 0, ())
     machines.pass_time(500)
-    assert machines.documents[0][1].loss is None and not machines.nodes[last].description().held
+    until_ms = machines.documents[0][1].no_grant_before_ms
+    assert machines.documents[0][1].loss is None
+    assert machines.nodes[last].description().held == (m.HeldRow(0, "barrier", "", until_ms),), "it is not over"
+    machines.pass_time(HORIZON_MS)
+    assert not machines.nodes[last].description().held
 
 
 def test_a_majority_that_is_only_cut_off_and_goes_on_renewing_shares_no_task_with_whoever_was_forced() -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from node.machines import Machines
 from skuld_py.model import messages as m
-from skuld_py.model.document import Document, Freeze, Member, Promotion, Quarantine, seats_of
+from skuld_py.model.document import Document, Freeze, Loss, Member, Promotion, Quarantine, seats_of
 from skuld_py.model.events import Effect, ReadDocument, SwapDocument
+from skuld_py.node.leadership.held import held
 from skuld_py.node.leadership.overseeing import MAYBE_OBEYED
 from skuld_py.partition.leadership.wishes import Impossible, Request, steered
 from skuld_py.verbs.attention import Facts, concerns
@@ -181,6 +182,27 @@ def test_who_is_asked_how_the_cluster_is_names_what_is_held() -> None:
         m.HeldRow(0, "solo", "", 0), m.HeldRow(1, "frozen", "by me (why)", ends_ms))
     machines.pass_time(70_000)
     assert machines.nodes[name].description().held == (m.HeldRow(0, "solo", "", 0),)
+
+
+def test_what_keeps_a_leader_from_granting_is_named() -> None:
+    machines = Machines()
+    machines.pass_time(2_000)
+    name = next(each for each in machines.names if each != machines.documents[0][1].leader)
+    view, now_ms = machines.nodes[name].view, machines.now_ms
+    vnode, plain, quarter_ms = view.vnodes[0], view.vnodes[0].known, view.timing.horizon_ms // 4
+
+    def rows(**changes: Any) -> list[tuple[str, int]]:
+        vnode.known = attrs.evolve(plain, **changes)
+        return [(row.what, row.until_ms) for row in held(view, now_ms, lambda *_: "") if not row.partition]
+
+    assert rows() == rows(horizon_ms=now_ms + quarter_ms) == rows(no_grant_before_ms=now_ms) == []
+    assert rows(horizon_ms=now_ms + quarter_ms - 1) == [("horizon", now_ms + quarter_ms - 1)]
+    assert rows(horizon_ms=now_ms, leader="n9") == [], "who leads now has written another one"
+    assert rows(no_grant_before_ms=now_ms + 1) == [("barrier", now_ms + 1)]
+    loss = Loss(4, ("n2",), ("n1",), "me", "", NOW, now_ms + 1)
+    assert rows(no_grant_before_ms=now_ms + 1, loss=loss) == [("loss", now_ms + 1)], "which says so itself"
+    view.is_connected = False
+    assert rows(horizon_ms=now_ms) == [], "what was read long ago may have moved on"
 
 
 def test_what_is_held_is_told_to_people_once_for_all_partitions_of_a_kind() -> None:

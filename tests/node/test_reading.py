@@ -21,8 +21,9 @@ from skuld_py.model.state import State
 from skuld_py.node.reads import listing
 from skuld_py.node.reads.get import LEAST_MS
 from skuld_py.node.reads.listing import listed
-from skuld_py.partition.data.facts import Mark
+from skuld_py.partition.data.facts import Grant, Mark
 from skuld_py.partition.data.replica import Replica
+from skuld_py.partition.data.tables import place_of
 
 TOKEN = 1 << 32
 EXCHANGES = (m.Invite, m.Probe, m.Compare, m.Fetch, m.Repair)
@@ -290,11 +291,42 @@ def test_a_page_holds_no_more_records_than_it_may_show_and_one_of_each_partition
         store.walked = 0
 
 
+@pytest.mark.parametrize(("queue", "states", "partitions"), [
+    ("no-such", 0, ()), ("no-such", mask(State.COMPLETED), ()), ("odd", mask(State.DEAD), ()),
+    ("odd", mask(State.COMPLETED), (1, 3)), ("even", 0, (0, 2)), ("last", 0, (2,)), ("last", mask(State.DEAD), ()),
+    ("last", mask(State.WAITING), (2,))])
+def test_partitions_without_such_tasks_of_the_queue_are_passed_over(
+        stocked: tuple[CountingStore, list[Replica]], queue: str, states: int,
+        partitions: tuple[int, ...]) -> None:
+    """One partition has the one task of the last queue besides."""
+    store, replicas = stocked
+    last, = ids.IdMint(1).mint(1, 1, 2)
+    replicas[2].store_tasks(NOW_MS, Header("last").encode(), [last], [b""])
+    store.walked = 0
+    page = listed(NOW_MS, range(PARTITIONS), replicas, DEFAULT_LIMITS, m.List(1, queue, b"", 1_000, states))
+
+    assert store.walked == EACH * len(partitions) + (2 in partitions)
+    assert page.upto == b"" and {each % PARTITIONS for each in numbers(iter([page])) if each >= 0} <= {*partitions}
+    assert (last in ids.split(page.ids)) == (queue == "last" and states != mask(State.DEAD))
+
+
+def test_what_time_alone_has_moved_on_is_listed_before_it_is_counted() -> None:
+    replica = Replica(0, CountingStore(), 100)
+    task_id, = ids.IdMint(1).mint(1_000, 1, 0)
+    replica.store_tasks(NOW_MS, Header("q").encode(), [task_id], [b""])
+    replica.apply_grant(NOW_MS, Grant([task_id], [place_of(Header("q"))], TOKEN, NOW_MS, NOW_MS + 1, "w"))
+
+    lapsed_ms = NOW_MS + 10_000
+    found = listed(lapsed_ms, [0], [replica], DEFAULT_LIMITS, m.List(1, "q", b"", 5, mask(State.WAITING)))
+    assert replica.filing.tally.row(b"q")[State.WAITING] == 0
+    assert found.ids == task_id
+
+
 def test_a_page_ends_where_it_has_looked_at_enough_though_it_shows_nothing(
         stocked: tuple[CountingStore, list[Replica]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "SCAN_ROWS", 20)
     store, replicas = stocked
-    found = list(pages(replicas, m.List(1, "no-such", b"", 10)))
+    found = list(pages(replicas, m.List(1, "", b"", 10, mask(State.SCHEDULED))))
 
     assert [page.ids for page in found] == [b""] * len(found)
     assert len(found) == PARTITIONS * EACH // 20

@@ -109,6 +109,22 @@ def test_the_log_goes_on_with_the_nodes_that_were_placed_and_without_the_lives_t
     assert "had kept the coordination log" in warning
 
 
+@pytest.mark.parametrize(("voters", "copies"), [(5, 5), (3, 3), (1, 3)])
+def test_without_a_kept_log_as_many_copies_stay_as_there_are_voters_and_no_fewer_than_at_creation(
+        voters: int, copies: int) -> None:
+    """The number may have been changed by an entry, which is in no directory."""
+    cohort = tuple(f"h:{number}" for number in range(1, voters + 1))
+    given = [remains(node, standing=Standing(4, 1, cohort)) for node in cohort]
+    made = rebuilt("c", given, KEY)
+
+    assert (made.origin.replicas, made.parameters.replicas) == (copies, 3), "directories know the one of creation"
+    (warning,) = made.warnings
+    assert f"keep {copies} copies of each task" in warning and "'skuld cluster replicas' again" in warning
+    kept = Replica(version=7, replicas=voters, nodes={node: Place() for node in cohort})
+    told = rebuilt("c", [attrs.evolve(given[0], replica=kept), *given[1:]], KEY)
+    assert told.origin.replicas == voters and not told.warnings
+
+
 def test_the_log_is_kept_when_it_has_changed_and_not_at_every_turn() -> None:
     store, replica = MemoryStore(), Replica(version=3)
     keepsake = Keepsake(store)

@@ -204,6 +204,18 @@ def test_a_command_line_that_expects_another_cluster_is_refused_with_both_values
     assert caught.value.message.startswith("replicas: the command line says 5, cluster mine has 3; ")
 
 
+@pytest.mark.parametrize("expected", [3, 5, None])
+def test_who_expects_the_copies_of_now_or_of_creation_is_right(expected: int | None) -> None:
+    check_expected(Parameters("mine", "id-1"), {"replicas": expected}, lambda: 5)
+
+
+def test_who_expects_neither_is_told_how_many_are_kept_now() -> None:
+    with pytest.raises(Refused, match="the command line says 4, cluster mine has 5"):
+        check_expected(Parameters("mine", "id-1"), {"replicas": 4}, lambda: 5)
+    with pytest.raises(Refused, match="partitions: the command line says 4"):
+        check_expected(Parameters("mine", "id-1"), {"partitions": 4, "replicas": 5}, lambda: 5)
+
+
 def test_rules_that_this_program_does_not_know_are_refused() -> None:
     with pytest.raises(Refused, match="rules: cluster mine goes by rules 9, this program knows rules up to"):
         check_expected(Parameters("mine", "id-1", rules=9), {})

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 
 import attrs
@@ -30,6 +31,8 @@ from system.test_moves import await_status
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 PARTITIONS, SESSION_MS, STOCK, WORKERS = 4, 4_000, 1_200, 3
+STILL = 60
+"""Claims of each partition, for a look at traffic that nothing disturbs: a second or two of it."""
 QUICKLY = ("--timing-seat", "1s", "--timing-steady", "1s")
 """A node that comes back has its votes and leaderships soon: this is about transfers, not about patience."""
 AIM_MS = 200
@@ -74,6 +77,12 @@ class Traffic:
                 fresh = [partition for _, partition in self.grants[mark:]]
                 return all(fresh.count(partition) >= count for partition in range(PARTITIONS))
             assert self._change.wait_for(is_enough, timeout_s), (self.grants[mark:][-5:], self.errors[-3:])
+
+    def await_more(self, count: int, timeout_s: float = 60) -> None:
+        """Return when so many more claims were granted, of whatever partition."""
+        with self._change:
+            mark = len(self.grants)
+            assert self._change.wait_for(lambda: len(self.grants) >= mark + count, timeout_s), self.errors[-3:]
 
     def gaps_ms(self, since_s: float) -> list[float]:
         """The longest of each partition since then."""
@@ -151,16 +160,16 @@ def say_worst(gaps: list[float]) -> None:
                      f" {max(gaps):.0f} ms, {above} above {AIM_MS} ms\n")
 
 
-def still() -> None:
-    """Let traffic be, for a look at what it is like."""
-    time.sleep(2)
+def still(made: Traffic) -> None:
+    """Let traffic be, for a look at what it is like: until many more claims of each partition were granted."""
+    made.await_each(STILL)
 
 
 def test_nodes_are_drained_and_restarted_in_turn_and_no_call_fails(operated: LocalCluster) -> None:
     cluster, worst = operated, list[float]()
     with Client(cluster.addresses, timeout_s=20) as client, traffic(cluster) as made:
         await_status(client, is_whole, PATIENCE_S)
-        measured("nothing is done", made, still)
+        measured("nothing is done", made, partial(still, made))
         for index, node in enumerate(cluster.addresses):
             def drain(node: str = node) -> None:
                 skuld("drain", node, "--out", "--cluster", cluster.name, "--limit", "120s", *of_log(cluster))
@@ -186,7 +195,7 @@ def test_every_member_is_promoted_and_no_call_fails(operated: LocalCluster) -> N
     cluster, worst = operated, list[float]()
     with Client(cluster.addresses, timeout_s=20) as client, traffic(cluster) as made:
         await_status(client, is_whole, PATIENCE_S)
-        measured("nothing is done", made, still)
+        measured("nothing is done", made, partial(still, made))
         for node in cluster.addresses:
             def promote(node: str = node) -> None:
                 skuld("promote", node, "--nodes", cluster.addresses[0])
@@ -215,8 +224,7 @@ def test_a_frozen_partition_waits_for_its_leader_and_goes_on_with_it(operated: L
             cluster.kill_node(index)
             await_status(client, lambda status: not any(status.partitions[each].leader for each in led))
             seen = len(made.grants)
-            while len(made.grants) < seen + 200:  # the others go on
-                time.sleep(0.05)
+            made.await_more(200)  # the others go on
             assert not {partition for _, partition in made.grants[seen:]} & {*led}, "somebody else leads meanwhile"
             began_s = time.monotonic()
             cluster.start_node(index)

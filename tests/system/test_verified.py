@@ -169,3 +169,13 @@ def test_verify_is_right_in_bad_states_of_a_real_cluster(alone: LocalCluster, tm
     watch.see_well()
 
     assert len(dict.fromkeys(watch.seen)) >= 12
+
+
+def test_one_copy_that_was_chosen_is_told_and_is_no_warning(tmp_path: Path) -> None:
+    """A monitor of such a cluster has nothing to say until something else is wrong."""
+    with LocalCluster(tmp_path / "cluster", nodes=1, partitions=4, replicas=1, skew_ms=SKEW_MS,
+                      session_ms=2_000) as cluster:
+        watch = Watch(cluster)
+        watch.see("one copy", OK, "full", "4 of 4 partitions full", "each task has one copy", "cluster replicas")
+        watch.do("freeze", "--reason", "new switch")
+        watch.see("one copy, and frozen", WARNING, "full", "each task has one copy", "are frozen by")

@@ -269,6 +269,7 @@ def test_more_owners_than_a_cluster_has_are_refused_as_there(name: str, w: int) 
 @pytest.mark.parametrize(("name", "options"), [
     ("count", {"queue": "a b"}), ("list", {"page": 0}), ("list", {"page": "x"}), ("list", {"queue": "a b"}),
     ("list", {"page": 1 << 63}), ("list", {"page": 1 << 70}), ("list", {"page": 1_001}),
+    ("list_page", {"page": 1_001}),
 ])
 def test_what_is_refused_as_malformed_is_refused_alike(name: str, options: dict[str, Any]) -> None:
     with node_in_memory() as address, Client(address) as client, MemoryClient() as memory:

@@ -115,3 +115,9 @@ def test_who_types_a_long_verb_sees_how_far_it_is_and_who_asks_over_http_is_answ
     made_of(row).main(["q"], standalone_mode=False)
     assert capsys.readouterr() == ("q: 501\n", "500 tasks\r")
     assert asyncio.run(do(row, cast(Any, SimpleNamespace(client=None)), {"queue": "q"})) == {"count": 501}
+
+
+def test_quotas_are_said_with_what_is_open_as_far_as_that_is_known() -> None:
+    rows = [documents.Quota(prefix="a.", open=4, tasks=2), documents.Quota(prefix="b.", open=9, tasks=None)]
+    words, document = queues._say_quotas({"quotas": rows}, {})
+    assert words == "a.: 2 open, 4 at most\nb.: ? open, 9 at most" and document == {"quotas": rows}

@@ -116,6 +116,13 @@ def _are_strands(owner: Any, field: Any, value: tuple[str, ...]) -> None:
         raise Malformed(f"{type(owner).__name__}.{field.name}", f"are no steps with numbers below {STRANDS_MAX}")
 
 
+def _are_names(owner: Any, field: Any, value: tuple[str, ...]) -> None:
+    """Validate names of steps, each once."""
+    if len(value) > STEPS_MAX or len({*value}) < len(value) or not all(map(STEP_NAME.fullmatch, value)):
+        raise Malformed(f"{type(owner).__name__}.{field.name}",
+                        f"are no names of steps, or one twice, or more than {STEPS_MAX}")
+
+
 @attrs.frozen
 class StepRow:
     """A step, as slots are given to it: at least and at most so many, only such with all ``tags``, ``percentage``
@@ -161,16 +168,16 @@ class Workflow:
 
     digest: str
     plan: str
-    state: str = State.LIVE.value
+    state: str = attrs.field(default=State.LIVE.value, validator=one_of(*(each.value for each in State)))
     since: int = -1
     submitted: int = -1
     """Where it was submitted."""
-    spreading: str = SPREADINGS[0]
-    percentage: int = 0
+    spreading: str = attrs.field(default=SPREADINGS[0], validator=is_spreading)
+    percentage: int = attrs.field(default=0, validator=is_percentage)
     steps: tuple[StepRow, ...] = ()
-    exhausted: tuple[str, ...] = ()
-    sealed: tuple[str, ...] = ()
-    reason: str = ""
+    exhausted: tuple[str, ...] = attrs.field(default=(), validator=_are_names)
+    sealed: tuple[str, ...] = attrs.field(default=(), validator=_are_names)
+    reason: str = attrs.field(default="", validator=is_reason)
     drained: tuple[str, ...] = attrs.field(default=(), validator=_are_strands, metadata=SPARSE)
     is_split: bool = attrs.field(default=False, metadata=SPARSE)
     """Whether it was submitted under rules by which inputs have strands."""

@@ -92,9 +92,10 @@ async def schedules(look: Look) -> dict[str, Any]:
 
 
 async def limits(look: Look) -> dict[str, Any]:
-    """What queues are limited to."""
-    found = await look.part("limits")
-    return {"found": found, **_some(look, found.value["queues"] if found.value else [], ROWS_SHOWN)}
+    """What queues are limited to, and how many tasks may be open of those that begin alike."""
+    found, quotas = await look.parts("limits", "quotas")
+    return {"found": found, "quotas": quotas,
+            **_some(look, found.value["queues"] if found.value else [], ROWS_SHOWN)}
 
 
 async def workers(look: Look) -> dict[str, Any]:

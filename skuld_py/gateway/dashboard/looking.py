@@ -7,7 +7,7 @@ had is said to be so in its place, and the others are shown.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +64,12 @@ class Look:
         verb = BY_NAME[name]
         return self.bearer.may(verb) and self.bearer.reaches(verb, None)
 
-    async def ask(self, verb_name: str, task_id: TaskId | None = None, **fields: Any) -> Any:
-        """What a verb answers."""
+    async def ask(self, verb_name: str, task_id: TaskId | None = None, *, by: Callable[..., Any] | None = None,
+                  **fields: Any) -> Any:
+        """What a verb answers; or what else answers it, by the verb's rights."""
         verb = BY_NAME[verb_name]
         try:
-            return await self.gateway.perform(self.request, self.bearer, verb, fields, task_id)
+            return await self.gateway.perform(self.request, self.bearer, verb, fields, task_id, by)
         except SkuldError as error:
             raise self.gateway.problem_of(error, self.request, verb) from error
 

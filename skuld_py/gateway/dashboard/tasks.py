@@ -1,8 +1,8 @@
 """The pages about tasks: a search, and one task's story.
 
-A search shows some tasks in the order of their making, and where to go on. What nodes do not look into, payloads
-and keys, is looked for during ``SCAN_S``: so a search among millions stays a short request, and says how far it
-came.
+A search shows some tasks in the order of their making, and where to go on. It takes ``SCAN_S``, and then ends with
+the page under way, whatever it has found: so a search among millions stays a short request, and says how far it
+came. Nodes say so even of pages on which nothing was found.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
 
+from skuld_py.calls.payloads import function_of
 from skuld_py.client.steady import steady_s
 from skuld_py.errors import SkuldError
 from skuld_py.gateway.dashboard import graphs
@@ -23,12 +24,15 @@ from skuld_py.gateway.dashboard.looking import BY_NAME, Look
 from skuld_py.gateway.dashboard.pages import Page
 from skuld_py.gateway.dashboard.rendering import PAGE_HEADERS, link
 from skuld_py.gateway.problems import Problem, refusal
+from skuld_py.gateway.reading import list_pages
+from skuld_py.model.ids import TaskId, time_of
+from skuld_py.verbs import documents
 from skuld_py.verbs.options import STATES
 from skuld_py.verbs.progress import entry_document, progress_document
 
 SHOWN, LINES_SHOWN, NEWEST_SHOWN, CLAIMS_SHOWN = 50, 200, 50, 50
-SCANNED, SCAN_S = 20_000, 0.4
-"""What one search looks at: so many tasks, or for so long and then to the end of a page."""
+SCANNED, SCANNED_EACH, SCAN_S = 20_000, 500, 0.4
+"""What one search looks at: so many tasks, so many at a time; or for so long, and then to the end of a page."""
 GRAPH_TASKS, GRAPH_ROUNDS = 60, 6
 """Tasks in a drawing of dependencies, and how often those of the newest are asked for."""
 NAMED = 50
@@ -48,7 +52,8 @@ async def search(look: Look) -> dict[str, Any]:
             asked[f"{name}_s"] = _moment(name, text)
     function, key = one(query, "function"), one(query, "key")
     shown: dict[str, Any] = {"states": STATES, "chosen": states, "function": function, "key": key, "rows": [],
-                             "problem": None, "last": None, "scanned": 0, "is_filtered": bool(function or key)}
+                             "problem": None, "last": None, "scanned": 0, "is_filtered": bool(function or key),
+                             "reached_ms": None}
     try:
         shown |= await _found(look, asked, function, key)
     except Problem as problem:
@@ -57,27 +62,29 @@ async def search(look: Look) -> dict[str, Any]:
 
 
 async def _found(look: Look, asked: Mapping[str, Any], function: str, key: str) -> dict[str, Any]:
-    """The next tasks: ``last`` is where to go on, None at the end."""
-    is_filtered = bool(function or key)
-    pages = await look.ask("list_tasks", **asked, limit=SCANNED if is_filtered else SHOWN + 1)
+    """The next tasks: ``last`` is where to go on, None at the end. ``reached_ms``: tasks made up to then were
+    looked at when the time was over."""
+    each = min(SCANNED, SCANNED_EACH) if function or key else SHOWN + 1
+    pages = await look.ask("list_tasks", **asked, limit=each, by=list_pages)
     found: list[Any] = []
-    scanned, last, end_s = 0, None, steady_s() + SCAN_S
-    is_late = False
+    last: TaskId | None = None
+    scanned, end_s = 0, steady_s() + SCAN_S
     try:
         async with aclosing(pages):
             async for page in pages:
-                for row in page:
+                for task in page.tasks:
                     if len(found) == SHOWN:
                         return {"rows": found, "last": last, "scanned": scanned}
-                    scanned, last = scanned + 1, row["id"]
-                    if (not function or row["function"] == function) and (not key or row["key"] == key):
-                        found.append(row)
-                if is_late := is_filtered and steady_s() > end_s:
-                    break
+                    scanned, last = scanned + 1, task.id
+                    if (not function or function_of(task.payload) == function) and (not key or task.key == key):
+                        found.append(documents.task(task, has_logs=False))
+                last = page.upto
+                if last is not None and (scanned >= SCANNED or steady_s() > end_s):
+                    reached_ms = min(time_of(last), look.now_ms)
+                    return {"rows": found, "last": last, "scanned": scanned, "reached_ms": reached_ms}
     except SkuldError as error:
         raise look.gateway.problem_of(error, look.request, BY_NAME["list_tasks"]) from error
-    is_over = not is_filtered or (scanned < SCANNED and not is_late)
-    return {"rows": found, "last": None if is_over else last, "scanned": scanned}
+    return {"rows": found, "last": None, "scanned": scanned}
 
 
 def _moment(name: str, text: str) -> float:

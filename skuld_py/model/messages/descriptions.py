@@ -102,8 +102,8 @@ class StarvedRow:
 @attrs.frozen
 class HeldRow:
     """What operators hold or wish of a partition, as its document says. ``what``: frozen, solo, promotion,
-    malformed, force, loss, unled, floor, quarantine; ``words``: by whom, and why; ``until_ms``: until when, 0 for
-    no end."""
+    malformed, force, loss, barrier, horizon, unled, floor, quarantine; ``words``: by whom, and why; ``until_ms``:
+    until when, 0 for no end."""
 
     partition: int = fields.partition()
     what: str = fields.text(16)

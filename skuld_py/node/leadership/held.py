@@ -1,4 +1,5 @@
-"""What operators hold and wish of the partitions that a node keeps, as their documents said when last read."""
+"""What operators hold and wish of the partitions that a node keeps, as their documents said when last read; and
+what keeps their leaders from granting."""
 
 from __future__ import annotations
 
@@ -20,9 +21,22 @@ def held(view: View, now_ms: int, unaudited: Callable[[int, int], str]) -> tuple
     """A row for each thing of each partition. ``unaudited``: whom a leader could not be compared with."""
     rows = (m.HeldRow(vnode.partition, what, words[:500], until_ms) for vnode in view.vnodes if vnode.takes_writes
             for what, words, until_ms in chain(
-                _of(vnode.election.document if vnode.is_leading else vnode.known, now_ms), _unled(vnode, now_ms),
+                _of(_document(vnode), now_ms), _stayed(view, vnode, now_ms), _unled(vnode, now_ms),
                 _audited(unaudited(vnode.partition, now_ms))))
     return tuple(rows)[:PARTITIONS_MAX]
+
+
+def _document(vnode: Vnode) -> Document:
+    return vnode.election.document if vnode.is_leading else vnode.known
+
+
+def _stayed(view: View, vnode: Vnode, now_ms: int) -> Iterator[tuple[str, str, int]]:
+    """The horizon of a partition that is led, where it has not moved on for long. A leader moves it when half of
+    its way is left, so with less than a quarter its writes have failed for as long."""
+    document = _document(vnode)
+    is_known = bool(vnode.leader) and document.leader == vnode.leader and view.is_connected
+    if is_known and document.horizon_ms - now_ms < view.timing.horizon_ms // 4:
+        yield "horizon", "", document.horizon_ms
 
 
 def _audited(words: str) -> Iterator[tuple[str, str, int]]:
@@ -44,6 +58,8 @@ def _of(document: Document, now_ms: int) -> Iterator[tuple[str, str, int]]:
         yield "force", f"{', '.join(document.force.remaining)}; by {document.force.by}", 0
     if document.loss is not None:
         yield "loss", _lost(document.loss), document.loss.until_ms if now_ms < document.loss.until_ms else 0
+    if now_ms < document.no_grant_before_ms and document.loss is None:
+        yield "barrier", "", document.no_grant_before_ms
     if document.malformed:
         yield "malformed", ", ".join(sorted(document.malformed)), 0
 

@@ -183,11 +183,18 @@ def rebuilt(name: str, remains: Sequence[Remains], claim_key: str, back: Return 
     absent_voters = {voter: attrs.evolve(_registration_of(voter), incarnation=NOT_GIVEN)
                      for document in documents.values() for voter in document.cohort if voter not in registrations}
     kept = [each.replica for each in remains if each.replica is not None]
-    origin = _origin(max(kept, key=lambda replica: replica.version, default=Replica.base(parameters)),
-                     registrations)
+    base = attrs.evolve(Replica.base(parameters), replicas=_copies(parameters, documents))
+    origin = _origin(max(kept, key=lambda replica: replica.version, default=base), registrations)
     return Rebuilt(parameters, {**registrations, **absent_voters}, documents, origin,
                    _warnings(remains, origin, old, given_up, "" if back is None else moment(
                        back.now_ms + back.horizon_ms + parameters.skew_ms)))
+
+
+def _copies(parameters: Parameters, documents: Mapping[int, Document]) -> int:
+    """How many copies of each task are to be kept, where no directory kept the log, which may have changed that:
+    as many as when the cluster was created, or as a partition has voters, if these are more. So none is given up
+    by mistake; where the number was made smaller, an operator has to say so again."""
+    return max(parameters.replicas, *(len(document.seats) for document in documents.values()), 0)
 
 
 def _has_kept(memories: Mapping[str, Memory], old: Collection[str]) -> bool:
@@ -200,8 +207,11 @@ def _warnings(remains: Sequence[Remains], origin: Replica, old: Mapping[str, str
               barrier: str) -> tuple[str, ...]:
     found = []
     if all(each.replica is None for each in remains):
+        copies = "1 copy" if origin.replicas == 1 else f"{origin.replicas} copies"
         found.append("none of the directories had kept the coordination log (releases before did not): workflows,"
-                     " nodes taken out and raised rules are forgotten; run 'skuld cluster rules --raise' again")
+                     " nodes taken out and raised rules are forgotten; run 'skuld cluster rules --raise' again. It"
+                     f" is to keep {copies} of each task; if that was another number, say"
+                     " 'skuld cluster replicas' again")
     given = {each.node for each in remains}
     absent = sorted(origin.nodes.keys() - given)
     if absent:

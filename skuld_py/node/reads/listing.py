@@ -9,6 +9,9 @@ ends at its number of tasks, at ``page_bytes``, or after ``SCAN_ROWS`` records, 
 question holds a node up for long, however few of a million tasks it is after. So a page may be empty; the asker
 goes on behind ``upto``.
 
+Partitions that count no task of the question's queue in its states are passed over. Only time moves tasks on that
+are not over, from state to state, and counts follow a little later; so those states count as one.
+
 Dead and cancelled tasks are found by their index. Those in other states are looked for among all, since an index
 is in an order of its own that moves as one reads: a claim that is renewed would be listed again and again.
 
@@ -29,16 +32,18 @@ from skuld_py.model.columns import Column
 from skuld_py.model.history import decode_history
 from skuld_py.model.ids import TIME_END, time_of
 from skuld_py.model.prelude import NAMED
-from skuld_py.model.state import State, state_of
+from skuld_py.model.state import OPEN, State, state_of
 from skuld_py.model.store import Store
 from skuld_py.partition.data import tables
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.rows import last_error
+from skuld_py.partition.data.tally import Tally
 from skuld_py.partition.data.windows import begun_before
 
 SCAN_ROWS = 5_000
 """Records looked at for a page: some tens of milliseconds."""
 _INDEXED = 1 << State.CANCELLED | 1 << State.DEAD
+_OPEN = sum(1 << state for state in OPEN)
 _NEVER = bytes(8)
 
 Found = tuple[bytes, int, bytes]
@@ -64,7 +69,7 @@ class Lister:
         errors are asked for, the last one."""
         rows: list[tuple[bytes, bytes, bytes, bytes]] = []
         size, last = 0, b""
-        for task_id, at, record in heapq.merge(*map(self._walk, range(len(self._replicas)))):
+        for task_id, at, record in heapq.merge(*map(self._walk, self._places())):
             if len(rows) >= self._question.limit or size >= self._limits.page_bytes or self.scanned >= SCAN_ROWS:
                 return last, rows
             self.scanned += 1
@@ -83,6 +88,15 @@ class Lister:
                         b"".join([row[0] for row in rows]), columns.pack([row[1] for row in rows]),
                         columns.pack([row[2] for row in rows]), columns.pack([row[3] for row in rows])
                         if self._question.with_errors else Column())
+
+    def _places(self) -> Sequence[int]:
+        """The replicas that may have something to list."""
+        if not self._queue:
+            return range(len(self._replicas))
+        counts = Tally.rows_of([replica.filing.tally for replica in self._replicas], self._queue)
+        states = self._question.states | _OPEN * bool(self._question.states & _OPEN)
+        return [at for at, row in enumerate(counts)
+                if any(count and (not states or states >> state & 1) for state, count in enumerate(row))]
 
     def _walk(self, at: int) -> Iterator[Found]:
         prefix, store = self._replicas[at].prefix, self._replicas[at].store

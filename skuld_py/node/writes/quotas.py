@@ -32,7 +32,7 @@ from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.names import QUEUES_OF_WORKFLOWS
-from skuld_py.model.state import State
+from skuld_py.model.state import OPEN
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.duty import NEVER_MS, Duty
 from skuld_py.partition.vnode import Vnode
@@ -40,9 +40,6 @@ from skuld_py.partition.vnode import Vnode
 FRESH_MS = 1_000
 """A count holds for as long, and a millisecond more for each row that it read: with very many queues a node counts
 for a small part of its time only."""
-OPEN = (State.WAITING, State.CLAIMED, State.SCHEDULED, State.BLOCKED)
-
-
 ROWS = 2_000
 """Counts of a queue in a partition that one turn reads: some milliseconds."""
 

@@ -16,6 +16,7 @@ from skuld_py.gateway.dashboard.looking import ACTIONS
 from skuld_py.gateway.dashboard.rates import Rates
 from skuld_py.gateway.dashboard.rendering import POLICY, spark
 from skuld_py.model import messages as m
+from skuld_py.node.reads import listing
 from skuld_py.verbs.options import STATES
 
 SECTIONS = ("", "/queues", "/tasks", "/workflows", "/schedules", "/limits", "/workers", "/partitions", "/history",
@@ -176,6 +177,39 @@ def test_a_search_for_what_nodes_do_not_look_into_ends_and_says_how_far_it_came(
         assert "function=shop%3Arare" in on
         seen, steps = visitor.get(on.removeprefix("/dashboard")), steps + 1
     assert steps == 3 and len(made) == 100
+
+
+def test_a_search_stops_when_its_time_is_over_though_it_has_found_nothing(
+        visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes say how far they came, whatever they found; and the page says it, and goes on from there."""
+    monkeypatch.setattr(listing, "SCAN_ROWS", 30)
+    made = visitor.do(visitor.cluster.enqueue_many("a", [call("shop:add", n) for n in range(100)]))
+    visitor.do(visitor.cluster.enqueue_many("a", [b"x"] * 2, delay_s=60))
+    monkeypatch.setattr(tasks, "SCAN_S", 60)
+    assert len(_ids(visitor.get("/tasks?queue=a&state=scheduled"))) == 2
+
+    monkeypatch.setattr(tasks, "SCAN_S", 0)
+    seen, steps = visitor.get("/tasks?queue=a&state=scheduled"), 0
+    assert "searched up to 20" in seen.words and "no such tasks up to there: search on" in seen.words
+    while not _ids(seen):
+        on, = [each for each in seen.values("a", "href") if "after=" in each]
+        assert "state=scheduled" in on and "queue=a" in on
+        seen, steps = visitor.get(on.removeprefix("/dashboard")), steps + 1
+    assert steps == 3 and len(made) == 100 and "searched up to" not in seen.words
+
+
+def test_quotas_are_shown_with_what_is_open_beside_them(visitor: Visitor) -> None:
+    assert "there are no quotas" in visitor.get("/limits").words
+    visitor.do(visitor.cluster.set_quota("team-a.", 40))
+    visitor.do(visitor.cluster.enqueue_many("team-a.mails", [b"x"] * 3))
+    visitor.do(visitor.cluster.cancel(visitor.do(visitor.cluster.enqueue("team-a.sums", b"x"))))
+
+    seen = visitor.get("/limits")
+    assert seen.values("meter", "value") == ["3"] and seen.values("meter", "max") == ["40"]
+    assert "/dashboard/queues?queue=team-a." in seen.values("a", "href")
+    offered = [each for each in seen.values("a", "href") if "prefix=team-a." in each]
+    assert [each.partition("?")[0] for each in offered] == [
+        "/dashboard/act/set_quota", "/dashboard/act/remove_quota"]
 
 
 def test_the_history_of_partitions_says_who_changed_what_and_is_searched(visitor: Visitor) -> None:
