@@ -6,6 +6,8 @@ from mutants.mutant import Mutant, mutant
 
 FLOW = "tests/worker/test_flow.py::test_"
 SEALING = "tests/worker/test_sealing.py::test_"
+STEPS = ("tests/cli/test_workflow_status.py::test_of_each_step_its_segments_are_shown_by_their_states_and_what_it"
+         "_wants")
 TROUBLES = "tests/cli/test_workflow_troubles.py::test_"
 OVERLAP = "tests/worker/test_flow_worker.py::test_while_one_batch_emits_the_next_ones_run_and_are_written"
 
@@ -101,6 +103,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("troubles-sealing-unsaid", "status is silent where an output cannot be sealed",
            "cli.workflow_status.seals_of", "if not found.is_sealing:", "if True:", "X3",
            TROUBLES + "what_cannot_be_sealed_is_said_once_outputs_are_sealed", seeds=0),
+    mutant("failing-unsaid", "status is silent where the segments of a step fail", "cli.workflow_status.failing_of",
+           "if not counts:", "if True:", "X3", STEPS, seeds=0),
+    mutant("segments-of-others", "status counts the segments of other workflows", "cli.workflow_status.depths_of",
+           "if workflow == found.id and not", "if not", "X3", STEPS, seeds=0),
     _run("dead-and-untold", "a dead segment's workflow goes on until its root is looked after", "flow.Flow._hint",
          "        if told:\n", "        if False:\n", FLOW + "the_feeder_is_told_at_once_of_what_may_be_dead"),
     _run("told-of-each-failure", "each first failure is looked after by the feeder", "flow.Flow._hint",

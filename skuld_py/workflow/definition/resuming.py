@@ -113,10 +113,16 @@ def drawn_from(definition: Definition) -> tuple[str, ...]:
                                if isinstance(source, Outputs) and source.workflow))
 
 
-def check_former(faults: Faults, definition: Definition, former: Mapping[str, Definition], killed: Collection[str]
-                 ) -> None:
+def taken_from(definition: Definition) -> list[Outputs]:
+    """What inputs draw of steps that were taken over."""
+    return [entry.source for entry in definition.entries.values()
+            if isinstance(entry.source, Outputs) and entry.source.content]
+
+
+def check_former(faults: Faults, definition: Definition, former: Mapping[str, Definition], killed: Collection[str],
+                 unfinished: Mapping[str, Collection[str]]) -> None:
     """Note what inputs are to draw from other workflows and what is not there: of ``former`` the definitions are
-    known, and some of them were ``killed``."""
+    known, some of them were ``killed``, and steps of some are ``unfinished``, whatever who resumes says."""
     for step, entry in definition.entries.items():
         source = entry.source
         if not isinstance(source, Outputs) or not source.workflow:
@@ -130,6 +136,10 @@ def check_former(faults: Faults, definition: Definition, former: Mapping[str, De
         elif source.content and contents(former[of])[source.step] != source.content:
             faults.add(step, "workflow.content", f"step {source.step} of {of} is not what was taken over",
                        "resume from that workflow's own definition")
+        elif source.content and source.step in unfinished.get(of, ()):
+            faults.add(step, "workflow.step", f"step {source.step} of {of} is not finished: of it, or before it,"
+                       " something is still to be drawn or done, or was cancelled, or is dead", "leave it out of"
+                       " what is finished, and it runs again")
         elif of in killed and not source.content:
             faults.add(step, "workflow.id", f"{of} was killed, and nobody knows which of its steps were finished",
                        "resume from it, naming those")

@@ -42,6 +42,16 @@ class Standing:
 Standings = Mapping[str, Standing]
 
 
+def standing_of(depth: Mapping[str, int] | None, *, is_sealed: bool) -> Standing:
+    """How it stands with a step, by how many of its segments are in each state; None where it has none."""
+    if depth is None:
+        return Standing("done" if is_sealed else "waiting")
+    counts = {word: depth[word] for word in ("waiting", "claimed", "completed", "scheduled", "dead") if depth[word]}
+    state = ("failed" if depth["dead"] else "running" if depth["claimed"] or depth["waiting"] or depth["scheduled"]
+             else "done" if is_sealed else "waiting")
+    return Standing(state, counts)
+
+
 def work_of(entry: Entry) -> str:
     """What a step does: draws from, calls, writes to."""
     if entry.source is not None:
