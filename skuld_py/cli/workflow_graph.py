@@ -1,4 +1,4 @@
-"""``skuld workflow graph``: the graph of a definition, as text or as SVG; of a submitted one, with how far it is."""
+"""``skuld workflow graph``: the graph of a definition, as text or as SVG; of a submitted one, how far it is."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 @click.option("--svg", "svg_file", type=click.Path(dir_okay=False, allow_dash=True), metavar="OUT", default=None,
               show_default="none", help="Write a picture as SVG to this file instead; - for standard output.")
 @client_options
-def graph(file: str, is_submitted: bool, svg_file: str | None, nodes: str, timeout_s: float, as_json: bool) -> None:
+def graph(file: str, is_submitted: bool, svg_file: str | None, nodes: str, timeout_s: float,
+          as_json: bool) -> None:
     """Draw the graph of the definition FILE.
 
-    FILE is JSON, TOML, - for standard input, or MODULE:NAME; with --submitted the id of a workflow. Each step has a
-    line, behind those that it comes after. The rails at its left lead down to its children.
+    FILE is JSON, TOML, - for standard input, or MODULE:NAME; with --submitted the id of a workflow. Each step has
+    a line, behind those that it comes after. The rails at its left lead down to its children.
 
     \b
     Examples:

@@ -68,8 +68,7 @@ def status(id: str, nodes: str, timeout_s: float, as_json: bool) -> None:
     if as_json:
         return
     if starved:
-        click.echo(f"it waits, no slot works on it: {harmless(starved)}; slots are what 'skuld worker --workflows'"
-                   " brings, by its --slots and --tag")
+        click.echo(starving(starved))
     for name, book in books.items():
         click.echo(f"input {name}: {roots_said(book)}")
     for trouble in troubles:
@@ -83,20 +82,30 @@ def steps_table(found: WorkflowStatus, counted: Mapping[str, Depth] | None) -> T
     from skuld_py.cli.showing import table
 
     depths = counted or {}
-    states = [*STATES, *(state for state in (*FAILING, "cancelled")
-                         if any(getattr(depth, state) for depth in depths.values()))] if counted is not None else []
+    rare = [state for state in (*FAILING, "cancelled") if any(getattr(depth, state) for depth in depths.values())]
+    states = [] if counted is None else [*STATES, *rare]
     has_tags = any(step.tags for step in found.steps)
     kinds, wants = (["kind", "state"], ["wants", *["tags"] * has_tags]) if found.steps else ([], [])
     rows = table("step", *kinds, *(f"{state}>" for state in states), *wants)
     counts = {step: [f"{getattr(depths.get(step), state, 0):,}" for state in states]
               for step in (*depths, *(each.name for each in found.steps))}
     for step in found.steps:
-        state = "exhausted" if step.name in found.exhausted else "sealed" if step.name in found.sealed else "open"
-        rows.add_row(step.name, step.kind, state, *counts[step.name], wants_of(step),
+        rows.add_row(step.name, step.kind, state_of(found, step), *counts[step.name], wants_of(step),
                      *[", ".join(step.tags)] * has_tags)
     for name in () if found.steps else sorted(depths):
         rows.add_row(name, *counts[name])
     return rows
+
+
+def state_of(found: WorkflowStatus, step: WorkflowStep) -> str:
+    """How a step is, by what the log knows: once all inputs are exhausted, every step has done what it had to."""
+    if step.name in found.exhausted:
+        return "exhausted"
+    if step.name in found.sealed:
+        return "sealed"
+    if not found.is_sealing:
+        return "open"
+    return "sealing" if step.kind == "output" else "finished"
 
 
 def wants_of(step: WorkflowStep) -> str:
@@ -107,8 +116,8 @@ def wants_of(step: WorkflowStep) -> str:
     if step.kind == "input":
         return feeders_said(step.least, len(step.sources))
     if step.most >= UNBOUNDED:
-        return f"{step.least} slots or more" if step.least > 1 else "1 slot or more"
-    return many(step.most, "slot") if step.least == step.most else f"{step.least} to {step.most} slots"
+        return f"{step.least} or more slots"
+    return many(step.most, "slot") if step.least == step.most else f"{step.least}..{step.most} slots"
 
 
 def depths_of(client: Client, found: WorkflowStatus) -> dict[str, Depth] | None:
@@ -130,13 +139,14 @@ def failing_of(client: Client, found: WorkflowStatus, depths: Mapping[str, Depth
 
     said = []
     for step, depth in depths.items() if found.is_live else ():
-        counts = [f"{getattr(depth, state):,} {words}" for state, words in FAILING.items() if getattr(depth, state)]
+        known = [(getattr(depth, state), words) for state, words in FAILING.items()]
+        counts = [f"{count:,} {words}" for count, words in known if count]
         if not counts:
             continue
         listed = client.list(queue_of(found.id, step), states=[*FAILING], page=1,
                              since=max(0.0, found.life / 1000 - MARGIN_S))
         failed = client.get_many([task.id for task in islice(listed, 1)])
-        errors = [f"; see 'skuld get {task.id}': {first_line(task.error)}" for task in failed
+        errors = [f"; see 'skuld get {task.id}': {first_line(task.error or b'')}" for task in failed
                   if task.error is not None]
         said.append(f"step {step}, segments: {', '.join(counts)}{''.join(errors)}")
     return said
@@ -149,6 +159,14 @@ def starved_in(client: Client, found: WorkflowStatus) -> str:
     with contextlib.suppress(Refused):  # a key that may not ask for the cluster's status
         return next((row.reason for row in client.status().starved if row.workflow == found.id), "")
     return ""
+
+
+def starving(reason: str) -> str:
+    """Why no slot works on a workflow, and where slots come from."""
+    from skuld_py.cli.showing import harmless
+
+    return (f"it waits, no slot works on it: {harmless(reason)}; slots are what 'skuld worker --workflows' brings,"
+            " by its --slots and --tag")
 
 
 def seals_of(client: Client, found: WorkflowStatus) -> list[Task]:

@@ -425,8 +425,8 @@ def _text(field: str, given: object) -> str:
 
 def _one(id: str, found: list[WorkflowStatus]) -> WorkflowStatus:
     if not found:
-        raise Refused(NO_SUCH, f"id: the log knows no workflow {id}: it was never submitted, or ended long ago",
-                      workflow=id)
+        raise Refused(NO_SUCH, f"id: the log knows no workflow {id}: it was never submitted, or ended long ago;"
+                      " 'skuld workflow list' shows those it knows", workflow=id)
     return found[0]
 
 

@@ -4,9 +4,9 @@ Who resumes names the finished steps, and nothing waits for them any more: what 
 missing for ever, and nobody is told. So what can be known is looked at first:
 
 * a workflow that lives says which of its inputs are exhausted;
-* of one that was killed the log keeps no more than that, but its tasks are there. An input is open whose feeder had
-  more to draw, by its last checkpoint; a step is open that has a segment which is not completed. So is each step
-  behind an open one.
+* of one that was killed the log keeps no more than that, but its tasks are there. An input is open whose feeder
+  had more to draw, by its last checkpoint; a step is open that has a segment which is not completed. So is each
+  step behind an open one.
 
 What cannot be asked, since it was collected or the key may not, is taken as it was said. Nor is it seen when the
 worker that completed a segment died before it had enqueued what that emits, and the kill came before its feeder

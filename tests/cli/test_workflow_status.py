@@ -1,5 +1,5 @@
-"""How far a workflow is, as ``skuld workflow status`` says it: its inputs by their feeders' checkpoints, its steps by
-what is in their queues."""
+"""How far a workflow is, as ``skuld workflow status`` says it: its inputs by their feeders' checkpoints, its steps
+by what is in their queues."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from skuld_py.cli.showing import print_table
-from skuld_py.cli.workflow_status import books_of, depths_of, failing_of, steps_table
+from skuld_py.cli.workflow_status import books_of, depths_of, failing_of, state_of, steps_table
+from skuld_py.client.flows import WorkflowStatus
 from skuld_py.errors import Refused
 from skuld_py.testing import MemoryClient
 from skuld_py.workflow.acking.checkpoint import Book, roots_said
@@ -59,7 +60,7 @@ def test_of_each_step_its_segments_are_shown_by_their_states_and_what_it_wants(
     assert written(steps_table(found, depths), capsys)[1:] == [
         ["a", "input", "open", "0", "0", "0", "0", "one", "feeder"],
         ["b", "function", "open", "1", "0", "1", "1", "1", "slot"],
-        ["c", "output", "open", "0", "0", "0", "0", "2", "slots", "or", "more", "gpu"]]
+        ["c", "output", "open", "0", "0", "0", "0", "2", "or", "more", "slots", "gpu"]]
     assert depths is not None and failing_of(client, found, depths) == [
         f"step b, segments: 1 to be tried again; see 'skuld get {claims[1].id}': ValueError: no number"]
 
@@ -77,3 +78,26 @@ def test_who_may_not_count_all_queues_sees_steps_without_segments() -> None:
         "a": {"kind": "input", "files": "/data/*"}, "b": {"kind": "function", "function": "f:b"}}})
     assert depths_of(client, found) is None
     assert [column.header for column in steps_table(found, None).columns] == ["step", "kind", "state", "wants"]
+
+
+def test_once_all_inputs_are_exhausted_steps_are_finished_and_outputs_are_being_sealed() -> None:
+    client = MemoryClient()
+    found = client.submit_workflow({"id": "w", "edges": [["a", "b", "c"], ["d", "e"]], "catalog": {
+        "a": {"kind": "input", "files": "/data/*"}, "b": {"kind": "function", "function": "f:b"},
+        "c": {"kind": "output", "path": "/out"}, "d": {"kind": "input", "files": "/data/*"},
+        "e": {"kind": "function", "function": "f:e"}}})
+
+    def states(found: WorkflowStatus) -> dict[str, str]:
+        return {step.name: state_of(found, step) for step in found.steps}
+    assert {*states(found).values()} == {"open"}
+    assert states(client.exhaust_input("w", "a")) == dict.fromkeys("bcde", "open") | {"a": "exhausted"}
+    sealing = client.exhaust_input("w", "d")
+    assert states(sealing) == {"a": "exhausted", "b": "finished", "c": "sealing", "d": "exhausted", "e": "sealing"}
+    assert states(client.seal_output("w", "e"))["e"] == "sealed"
+
+
+@pytest.mark.parametrize(("book", "words"), [
+    (Book(), "0 roots drawn, 0 complete, 0 under way"), (Book(is_drained=True), "no roots: the source is empty"),
+    (Book(1, True, 1), "1 root drawn, 1 complete, 0 under way, and the source has no more")])
+def test_how_far_a_feeder_is_is_said_in_words(book: Book, words: str) -> None:
+    assert roots_said(book) == words

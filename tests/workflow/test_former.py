@@ -118,7 +118,7 @@ def test_a_step_behind_one_that_is_not_finished_is_not_taken_over() -> None:
     client.update(claim, checkpoint=Book(is_drained=True).encode())
     client.enqueue(queue_of("old", "a"), b"1")
     client.kill_workflow("old")
-    with pytest.raises(BadWorkflow, match="b.workflow.step: step b of old is not finished"):
+    with pytest.raises(BadWorkflow, match=r"b\.workflow\.step: step b of old is not finished"):
         client.submit_workflow(chain["new"])
 
 

@@ -1,7 +1,7 @@
 """A definition as it is drawn: where an input draws what a step of the same workflow returned, a line leads there.
 
-No edge does, since no segment goes along it: the step's values meet in the input once the step is finished. But who
-looks at a picture without it sees two workflows, and the later one may stand first.
+No edge does, since no segment goes along it: the step's values meet in the input once the step is finished. But
+who looks at a picture without it sees two workflows, and the later one may stand first.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Whole:
 def whole(definition: Definition) -> Graph:
     """With the lines to inputs that draw from steps of their own workflow."""
     edges = [*definition.edges, *definition.own_draws]
-    steps = definition.order
-    drawing = {step for _, step in definition.own_draws}
-    return Whole(tuple(ordered(steps, edges)), edges, tuple(each for each in definition.inputs if each not in drawing),
+    steps, drawing = definition.order, {step for _, step in definition.own_draws}
+    first = tuple(each for each in definition.inputs if each not in drawing)
+    return Whole(tuple(ordered(steps, edges)), edges, first,
                  neighbours(steps, ((to, source) for source, to in edges)), neighbours(steps, edges))
 
 
