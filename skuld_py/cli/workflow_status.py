@@ -135,6 +135,7 @@ def depths_of(client: Client, found: WorkflowStatus) -> dict[str, Depth] | None:
 
 def failing_of(client: Client, found: WorkflowStatus, depths: Mapping[str, Depth]) -> list[str]:
     """Of each step how many segments are to be tried again, or are dead; and of one of them the error."""
+    from skuld_py.model.ids import TaskId
     from skuld_py.workflow.definition.names import queue_of
 
     said = []
@@ -146,7 +147,7 @@ def failing_of(client: Client, found: WorkflowStatus, depths: Mapping[str, Depth
         listed = client.list(queue_of(found.id, step), states=[*FAILING], page=1,
                              since=max(0.0, found.life / 1000 - MARGIN_S))
         failed = client.get_many([task.id for task in islice(listed, 1)])
-        errors = [f"; see 'skuld get {task.id}': {first_line(task.error or b'')}" for task in failed
+        errors = [f"; see 'skuld get {TaskId(task.id)}': {first_line(task.error)}" for task in failed
                   if task.error is not None]
         said.append(f"step {step}, segments: {', '.join(counts)}{''.join(errors)}")
     return said

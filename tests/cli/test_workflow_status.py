@@ -55,7 +55,7 @@ def test_of_each_step_its_segments_are_shown_by_their_states_and_what_it_wants(
     claims = client.claim(queue_of("w", "b"), n=2)
     client.complete(claims[0])
     client.fail(claims[1], "ValueError: no number\n  File x", retry_in_s=60)
-    client.enqueue("wf.other.b", b"4")
+    client.enqueue("wf.other.c", b"4")
     depths = depths_of(client, found)
     assert written(steps_table(found, depths), capsys)[1:] == [
         ["a", "input", "open", "0", "0", "0", "0", "one", "feeder"],
