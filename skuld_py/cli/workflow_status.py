@@ -90,14 +90,14 @@ def steps_table(found: WorkflowStatus, counted: Mapping[str, Depth] | None) -> T
     counts = {step: [f"{getattr(depths.get(step), state, 0):,}" for state in states]
               for step in (*depths, *(each.name for each in found.steps))}
     for step in found.steps:
-        rows.add_row(step.name, step.kind, state_of(found, step), *counts[step.name], wants_of(step),
+        rows.add_row(step.name, step.kind, progress_of(found, step), *counts[step.name], wants_of(step),
                      *[", ".join(step.tags)] * has_tags)
     for name in () if found.steps else sorted(depths):
         rows.add_row(name, *counts[name])
     return rows
 
 
-def state_of(found: WorkflowStatus, step: WorkflowStep) -> str:
+def progress_of(found: WorkflowStatus, step: WorkflowStep) -> str:
     """How a step is, by what the log knows: once all inputs are exhausted, every step has done what it had to."""
     if step.name in found.exhausted:
         return "exhausted"

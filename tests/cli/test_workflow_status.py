@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skuld_py.cli.showing import print_table
-from skuld_py.cli.workflow_status import books_of, depths_of, failing_of, state_of, steps_table
+from skuld_py.cli.workflow_status import books_of, depths_of, failing_of, progress_of, steps_table
 from skuld_py.client.flows import WorkflowStatus
 from skuld_py.errors import Refused
 from skuld_py.testing import MemoryClient
@@ -88,7 +88,7 @@ def test_once_all_inputs_are_exhausted_steps_are_finished_and_outputs_are_being_
         "e": {"kind": "function", "function": "f:e"}}})
 
     def states(found: WorkflowStatus) -> dict[str, str]:
-        return {step.name: state_of(found, step) for step in found.steps}
+        return {step.name: progress_of(found, step) for step in found.steps}
     assert {*states(found).values()} == {"open"}
     assert states(client.exhaust_input("w", "a")) == dict.fromkeys("bcde", "open") | {"a": "exhausted"}
     sealing = client.exhaust_input("w", "d")
