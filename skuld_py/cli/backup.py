@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skuld_py.cli.groups import Words
 from skuld_py.cli.options import json_option
 from skuld_py.verbs.words import many
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(cls=Words)
 def backup() -> None:
     """Copy the stores of nodes that serve, and check such copies."""
 

@@ -22,6 +22,7 @@ from skuld_py.cli.cluster_replicas import replicas
 from skuld_py.cli.cluster_restore import restore
 from skuld_py.cli.cluster_rules import rules
 from skuld_py.cli.cluster_sharing import share
+from skuld_py.cli.groups import Words
 from skuld_py.cli.options import json_option, servers_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import KEY_FILE, Duration
 from skuld_py.cli.zookeeper_access import words_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from skuld_py.config import Parameters
 
 
-@click.group()
+@click.group(cls=Words)
 def cluster() -> None:
     """Create, upgrade, secure or destroy a cluster in ZooKeeper, read its log, or take a node out."""
 

@@ -14,13 +14,14 @@ import click
 from click.core import ParameterSource
 
 from skuld_py.cli import failures
+from skuld_py.cli.groups import Words
 from skuld_py.cli.options import json_option
 from skuld_py.cli.settings import Settings
 from skuld_py.cli.twins import ALL, Path, options_of, variable, variable_in_use
 from skuld_py.cli.verbed import inner_of
 
 
-@click.group()
+@click.group(cls=Words)
 def config() -> None:
     """Look at what options are, and where that comes from."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skuld_py.cli.groups import Words
 from skuld_py.cli.options import cluster_key_of, cluster_option, json_option, timeout_option, zookeeper_option
 from skuld_py.cli.values import KEY_FILE, Duration
 
@@ -42,7 +43,7 @@ file_option = click.option(
     show_default="NAME.key", help="Where to write the key; the file must not exist.")
 
 
-@click.group()
+@click.group(cls=Words)
 def keys() -> None:
     """Make, list, replace and revoke the keys of a cluster's clients."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import click
 
+from skuld_py.cli.groups import Words
 from skuld_py.cli.workflow_await import await_workflow
 from skuld_py.cli.workflow_check import check
 from skuld_py.cli.workflow_graph import graph
@@ -15,8 +16,12 @@ from skuld_py.cli.workflow_list import list_workflows
 from skuld_py.cli.workflow_status import status
 from skuld_py.cli.workflow_submit import submit
 
+_MEANT = {"run": "submit", "start": "submit", "stop": "kill", "cancel": "kill", "end": "kill", "wait": "await",
+          "show": "status", "watch": "await", "draw": "graph", "validate": "check", "ls": "list"}
+"""What else is asked for, and the word that does it."""
 
-@click.group()
+
+@click.group(cls=Words, meant=_MEANT)
 def workflow() -> None:
     """Check and draw the definition of a workflow; submit it, watch it, wait for it, end it.
 

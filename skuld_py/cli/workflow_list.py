@@ -12,6 +12,8 @@ from skuld_py.cli.options import client_options, connected
 def list_workflows(nodes: str, timeout_s: float, as_json: bool) -> None:
     """List the workflows that live, and those that ended not long ago, in the order of their submission.
 
+    Entries are those of the coordination log: 'skuld cluster log NAME --from ENTRY' shows when one was written.
+
     \b
     Examples:
       skuld workflow list
@@ -29,7 +31,7 @@ def list_workflows(nodes: str, timeout_s: float, as_json: bool) -> None:
     if not found:
         click.echo("there are no workflows")
         return
-    rows = table("workflow", "state", "submitted at>", "since>", "reason")
+    rows = table("workflow", "state", "submitted by entry>", "so since entry>", "reason")
     for each in found:
         rows.add_row(each.id, each.state, str(each.submitted), str(each.since), harmless(each.reason))
     print_table(rows)

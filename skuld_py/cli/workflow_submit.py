@@ -15,7 +15,7 @@ from skuld_py.cli.options import client_options, connected
 @definition_argument
 @client_options
 def submit(file: str, nodes: str, timeout_s: float, as_json: bool) -> None:
-    """Have the workflow run whose definition is FILE. Submitted again it is the same one.
+    """Have the workflow run whose definition is FILE. Submitted again it is the same one, even if it has ended.
 
     FILE is JSON, TOML, - for standard input, or MODULE:NAME. It is checked whole first, as by 'skuld workflow
     check'. Another definition under the id of a known workflow is refused.
@@ -32,4 +32,5 @@ def submit(file: str, nodes: str, timeout_s: float, as_json: bool) -> None:
     definition = definition_of(file)
     with connected(nodes, timeout_s) as client:
         status = client.submit_workflow(definition)
-    print_event(as_json, line_of(status), **document(status))
+    again = "" if status.is_live else "; it does not run again, so give yours another id"
+    print_event(as_json, line_of(status) + again, **document(status))

@@ -12,7 +12,7 @@ A client remembers up to where it has seen the log, and no node shows it less th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -180,7 +180,7 @@ class Flowing:
         """That there are the workflows, and their steps, which inputs are to draw from."""
         from skuld_py.workflow.definition.faults import Faults
         from skuld_py.workflow.definition.reading import parse
-        from skuld_py.workflow.definition.resuming import check_former, drawn_from
+        from skuld_py.workflow.definition.resuming import check_former, drawn_from, taken_from
 
         wanted = drawn_from(found)
         if not wanted:
@@ -192,9 +192,31 @@ class Flowing:
         plans = yield from self._get([each.plan for each in known.values()])
         texts = {to_text(task.id): task.payload for task in plans}
         former = {id: parse(texts[each.plan]) for id, each in known.items() if each.plan in texts}
+        opened = {}
+        for id in [*former]:
+            drawn = {each.step for each in taken_from(found) if each.workflow == id}
+            opened[id] = (yield from self._unfinished(known[id], former[id], drawn)) if drawn else frozenset()
         faults = Faults()
-        check_former(faults, found, former, {id for id, each in known.items() if each.state == KILLED})
+        check_former(faults, found, former, {id for id, each in known.items() if each.state == KILLED}, opened)
         faults.refuse()
+
+    def _unfinished(self, known: WorkflowStatus, definition: Definition, drawn: Collection[str]
+                    ) -> Work[Collection[str]]:
+        """The steps that are surely not finished of a workflow from which these are drawn as such."""
+        from skuld_py.client.former import behind, undone, undrawn
+
+        if known.is_live:
+            return behind(definition, {*definition.inputs} - {*known.exhausted})
+        if known.state != KILLED:
+            return ()
+        feeders = dict(zip(_feeders(known.id, definition.sources, known.plan), definition.sources, strict=True))
+        held = set[str]()
+        with suppress(Refused):  # a key that may not look is told of none
+            tasks = yield from self._get([*feeders])
+            held |= undrawn({feeders[bytes(task.id)]: task for task in tasks})
+            before = [step for step in definition.order if not behind(definition, [step]).isdisjoint(drawn)]
+            held |= yield from undone(definition, before, known.life)
+        return behind(definition, held)
 
     def _plan(self, found: Definition, text: bytes, mark: str) -> Work[str]:
         """The plan task, stored: that of an attempt that was broken off before, or another one. One that had
@@ -403,8 +425,8 @@ def _text(field: str, given: object) -> str:
 
 def _one(id: str, found: list[WorkflowStatus]) -> WorkflowStatus:
     if not found:
-        raise Refused(NO_SUCH, f"id: the log knows no workflow {id}: it was never submitted, or ended long ago",
-                      workflow=id)
+        raise Refused(NO_SUCH, f"id: the log knows no workflow {id}: it was never submitted, or ended long ago;"
+                      " 'skuld workflow list' shows those it knows", workflow=id)
     return found[0]
 
 

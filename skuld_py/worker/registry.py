@@ -165,8 +165,8 @@ def lookup(name: str) -> Callable[..., Any]:
     function = _functions.get(name)
     if function is None:
         known = ", ".join(sorted(_functions)) or "none"
-        raise Refused("unknown_task", f"no task function is called {name[:NAME_CHARS_MAX]!r} here; known are:"
-                      f" {known}. Start the worker with the module that defines it (--app)", name=name)
+        raise Refused("unknown_task", f"no task function is called {name[:NAME_CHARS_MAX]!r} here; start the"
+                      f" worker with the module that defines it (--app). Known are: {known}", name=name)
     return function
 
 

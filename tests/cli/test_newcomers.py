@@ -28,7 +28,10 @@ def skuld(*words: str) -> Result:
 
 @pytest.mark.parametrize(("words", "told"), [
     ("help", "did you mean '--help' or 'manual'?"), ("version", "did you mean '--version'?"),
-    ("tasks", "did you mean 'list'?"), ("result", "did you mean 'results'?"), ("zzz", "see 'skuld --help'"),
+    ("tasks", "did you mean 'list'?"),
+    ("workflow stop", "there is no command 'stop'; did you mean 'kill'?"),
+    ("keys lst", "did you mean 'list'?"), ("workflow zzz", "there are check, graph, submit, status, list, await"),
+    ("result", "did you mean 'results'?"), ("zzz", "see 'skuld --help'"),
     ("--nodes x status", "--nodes; options of a verb stand behind the verb"),
     ("enqueue q", "or a call: --call FUNCTION"), ("dev --slots 3", "--slots is for the worker")])
 def test_a_wrong_word_is_answered_with_what_was_meant(words: str, told: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import click.testing
@@ -11,6 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from skuld_py.cli.main import main
+from skuld_py.cli.workflow_graph import submitted
+from skuld_py.testing import MemoryClient
+from skuld_py.workflow.graph.rails import drawing
 
 TOML = """
 id = "census"
@@ -130,3 +134,22 @@ def test_what_could_move_a_cursor_is_shown_as_it_is_written() -> None:
     found = run("graph", "-", given=json.dumps(plain))
 
     assert "\\u202e" in found.stdout and "\u202e" not in found.stdout
+
+
+def test_what_is_no_file_may_be_the_id_of_a_workflow() -> None:
+    found = run("graph", "census-2026")
+    assert "MODULE:NAME; or the id of a submitted workflow, with --submitted [no_such_file]" in found.stderr
+    assert "--submitted" not in run("graph", "no_such_module:flow").stderr + run("check", "census-2026").stderr
+
+
+def test_a_submitted_workflow_is_drawn_with_how_far_it_is() -> None:
+    client: Any = MemoryClient()
+    client.submit_workflow(JSON)
+    client.enqueue_many("wf.census.words", [b"1", b"2", b"3"])
+    client.complete_many(client.claim("wf.census.words", n=2))
+    told = [line.split("  ")[-1].strip() for line in drawing(*submitted(client, "census")).splitlines()[:3]]
+    assert told == ["waiting", "running, 1 waiting, 2 completed", "waiting"]
+
+    client.kill_workflow("census")
+    definition, standings = submitted(client, "census")
+    assert definition.order == ("lines", "words", "count") and not standings

@@ -5,7 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
+
 from skuld_py.calls.payloads import call
+from skuld_py.cli.workflow_await import awaited
 from skuld_py.cli.workflow_status import seals_of, starved_in, troubles_of
 from skuld_py.client.flows import WorkflowStatus
 from skuld_py.errors import Refused
@@ -59,3 +62,22 @@ def test_of_a_workflow_that_no_slot_works_on_the_cluster_says_why() -> None:
         raise Refused("forbidden", "this key may not ask")
     client.status = refused
     assert starved_in(client, found) == ""
+
+
+def test_who_waits_is_told_why_nothing_happens_and_told_again_of_another_reason() -> None:
+    reasons = ["", "needs 3 slots", "needs 3 slots", "", "needs 4 slots"]
+    found, waits, said = submitted(MemoryClient()), list[float](), list[str]()
+
+    def wait(id: str, timeout_s: float) -> WorkflowStatus:
+        waits.append(timeout_s)
+        return found
+    client: Any = SimpleNamespace(await_workflow=wait, status=lambda: SimpleNamespace(
+        starved=[StarvedRow("w", reason) for reason in [reasons.pop(0)] if reason]))
+    assert awaited(client, "w", 55.0, said.append) is found
+    assert waits == [10.0] * 5 + [5.0]
+    assert [words.partition(";")[0] for words in said] == [
+        "it waits, no slot works on it: needs 3 slots", "it waits, no slot works on it: needs 4 slots"]
+
+    ended = attrs.evolve(found, state="completed")
+    client.await_workflow = lambda id, timeout_s: ended
+    assert awaited(client, "w", None, said.append) is ended

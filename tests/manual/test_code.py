@@ -102,7 +102,8 @@ def test_a_workflow_is_the_same_in_both_of_its_forms(monkeypatch: pytest.MonkeyP
     [text] = [block.text for block in written.blocks("toml") if block.page == "workflows.md"]
 
     assert names["census"].definition() == read(tomllib.loads(text))
-    assert names["again"].definition().inputs == ("lines",)
+    assert names["again"].definition().inputs == ("texts",)
+    assert str(names["census"]).partition("\n\n")[0] in dict(written.pages())["workflows.md"]
 
 
 def test_the_programs_are_many() -> None:

@@ -6,6 +6,8 @@ from mutants.mutant import Mutant, mutant
 
 FLOW = "tests/worker/test_flow.py::test_"
 SEALING = "tests/worker/test_sealing.py::test_"
+STEPS = ("tests/cli/test_workflow_status.py::test_of_each_step_its_segments_are_shown_by_their_states_and_what_it"
+         "_wants")
 TROUBLES = "tests/cli/test_workflow_troubles.py::test_"
 OVERLAP = "tests/worker/test_flow_worker.py::test_while_one_batch_emits_the_next_ones_run_and_are_written"
 
@@ -92,6 +94,14 @@ MUTANTS: tuple[Mutant, ...] = (
     _run("lists-in-pieces", "an input's list is gathered as many values", "gathering._read",
          "if function_of(found.payload) == KEEP:", "if False:",
          SEALING + "an_outputs_values_are_written_once_as_one_dataset"),
+    _run("empty-unsealed", "an output of no values cannot be sealed", "gathering.gather_frame", "if any(rows):",
+         "if True:", SEALING + "of_no_values_there_is_a_dataset_without_files"),
+    _run("words-corrupt", "a frame of words is one of corrupt records", "gathering.gather_frame",
+         'value if isinstance(value, dict) else {"value": value}', "value",
+         SEALING + "what_is_no_table_has_the_column_value"),
+    _run("unknown-here-dead-everywhere", "a worker without a step's function kills the workflow",
+         "flow.Flow._end_one", "ending.is_final and not self._has(step.entry.function)", "False",
+         FLOW + "a_function_that_this_worker_has_not_costs_an_attempt_and_the_last_one_kills"),
     _run("seals-look-often", "a seal whose values are gathered for an hour has thousands of claims on record",
          "sealing.look_s", "LOOK_MORE ** min(looks, 100)", "1",
          SEALING + "a_seal_that_waits_for_long_looks_seldom"),
@@ -101,6 +111,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("troubles-sealing-unsaid", "status is silent where an output cannot be sealed",
            "cli.workflow_status.seals_of", "if not found.is_sealing:", "if True:", "X3",
            TROUBLES + "what_cannot_be_sealed_is_said_once_outputs_are_sealed", seeds=0),
+    mutant("failing-unsaid", "status is silent where the segments of a step fail",
+           "cli.workflow_status.failing_of", "if not counts:", "if True:", "X3", STEPS, seeds=0),
+    mutant("segments-of-others", "status counts the segments of other workflows", "cli.workflow_status.depths_of",
+           "if workflow == found.id and not", "if not", "X3", STEPS, seeds=0),
     _run("dead-and-untold", "a dead segment's workflow goes on until its root is looked after", "flow.Flow._hint",
          "        if told:\n", "        if False:\n", FLOW + "the_feeder_is_told_at_once_of_what_may_be_dead"),
     _run("told-of-each-failure", "each first failure is looked after by the feeder", "flow.Flow._hint",

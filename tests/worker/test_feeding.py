@@ -152,7 +152,7 @@ def test_a_feeder_tells_how_far_it_is(caplog: pytest.LogCaptureFixture, monkeypa
     assert caplog.messages[-1].endswith("workflow w, input texts: " + told[-1][2])
 
     monkeypatch.setattr("skuld_py.worker.workflows.driving.LISTEN_S", float("inf"))
-    assert fed_telling(Farm())[-1] == (0, 0, "0 roots drawn, 0 complete, 0 under way, and the source has no more")
+    assert fed_telling(Farm())[-1] == (0, 0, "no roots: the source is empty")
 
 
 def test_leaves_are_sealed_once_though_their_feeder_says_so_again_when_its_ids_are_too_old(

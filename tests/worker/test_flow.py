@@ -352,6 +352,22 @@ def test_a_name_that_nobody_registered_calls_nothing() -> None:
     assert isinstance(ending, Failed) and "os:system" in ending.words
 
 
+def test_a_function_that_this_worker_has_not_costs_an_attempt_and_the_last_one_kills() -> None:
+    at = Home({"id": "sums", "edges": [["numbers", "gone"]], "catalog": {
+        "numbers": {"kind": "input", "function": "flow.numbers"},
+        "gone": {"kind": "function", "function": "flow.not_here", "attempts": 2}}})
+    at.draw(3)
+    at.work("numbers")
+    ending, = at.work("gone")
+    assert isinstance(ending, Failed) and not ending.is_final and not at.killed
+    assert "no task function is called 'flow.not_here' here; start the worker with the module" in ending.words
+
+    at.client.advance(60)
+    ending, = at.work("gone")
+    assert isinstance(ending, Failed) and ending.is_final
+    assert "step gone: attempt 2, the last one, failed: Refused: no task function" in at.killed["sums"]
+
+
 def test_what_is_too_large_to_be_a_completion_fails_for_good() -> None:
     at = home({"from": "split", "to": ["even"]})
     at.draw({"sizes": [30_000, 30_000, 4_900]})

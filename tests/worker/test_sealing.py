@@ -9,6 +9,7 @@ import skuld_py
 from skuld_py.errors import Uncertain
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.endings import Failed, Returned
+from skuld_py.worker.workflows.gathering import gather_frame
 from skuld_py.worker.workflows.sealing import LOOK_S_MAX, look_s, seal_call
 from skuld_py.workflow.segments import seal_id
 from worker.flows import Home
@@ -149,3 +150,44 @@ def test_what_a_segment_did_not_come_to_is_not_gathered(tmp_path: Path) -> None:
     sealed(at, "kept")
     until_over(at)
     assert sorted(rows(tmp_path / "kept")) == ["0", "1", "2", "[7, 8]"]
+
+
+class Lines:
+    """As much of Spark, and of a task's context, as makes a frame of lines of JSON."""
+
+    def __init__(self, at: Home) -> None:
+        self.workflows = at.flow
+        self.written: list[list[str]] = []
+        self.read = self.sparkContext = self
+        self.parallelize = self.json = lambda lines: lines
+
+    def check(self) -> None:
+        """Nothing is lost."""
+
+    def output(self, path: str) -> Lines:
+        return self
+
+    def write(self, frame: list[str], format: str) -> None:
+        self.written.append(sorted(frame))
+
+
+def framed(at: Home, step: str) -> list[list[str]]:
+    """The frames that are written of an output, as lines."""
+    spark: Any = Lines(at)
+    gather_frame(spark, spark, "sums", step, at.life, "/out", "parquet")
+    return spark.written
+
+
+def test_what_is_no_table_has_the_column_value(tmp_path: Path) -> None:
+    at = home(tmp_path, "parquet")
+    assert framed(at, "kept") == [['{"value": 0}', '{"value": 1}', '{"value": 2}', '{"value": [7, 8]}']]
+
+    at.draw({"word": "a"})
+    for step in ("numbers", "kept"):
+        at.work(step)
+    assert '{"word": "a"}' in framed(at, "kept")[0]
+
+
+def test_of_no_values_there_is_a_dataset_without_files(tmp_path: Path) -> None:
+    at = home(tmp_path, "parquet")
+    assert framed(at, "leaf")[0] and framed(at, "no-such") == []

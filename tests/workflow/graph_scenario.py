@@ -1,4 +1,5 @@
-"""Graphs as texts, and how they are drawn: edges, ``condition`` in JSON, and the lines of the drawing."""
+"""Graphs as texts, and how they are drawn: edges, ``condition`` in JSON, ``draws`` for what an input draws from a
+step of its own workflow, and the lines of the drawing."""
 
 from __future__ import annotations
 
@@ -45,10 +46,14 @@ def scenarios(path: Path) -> Iterator[Scenario]:
         for row in rows:
             if row.startswith("condition "):
                 plain["conditions"].append(json.loads(row.removeprefix("condition ")))
+            elif row.startswith("draws "):
+                step, drawing = row.removeprefix("draws ").split(" >> ")
+                plain["catalog"][drawing] = {"kind": "input", "workflow": {"step": step}}
             elif ">>" in row:
                 plain["edges"].append(row.split(" >> "))
             else:
                 expected.append(row)
         for step in dict.fromkeys(step for edge in plain["edges"] for step in edge):
-            plain["catalog"][step] = {**_ENTRIES[step[0]], **({"path": f"/{step}"} if step[0] == "o" else {})}
+            place = {"path": f"/{step}"} if step[0] == "o" else {}
+            plain["catalog"].setdefault(step, {**_ENTRIES[step[0]], **place})
         yield Scenario(name, plain, expected)

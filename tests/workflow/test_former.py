@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+import skuld_py
+from skuld_py.errors import Refused
 from skuld_py.testing import MemoryClient
+from skuld_py.workflow.acking.checkpoint import Book
 from skuld_py.workflow.definition.faults import BadWorkflow
+from skuld_py.workflow.definition.names import FEED, queue_of
 
 
 def flow(id: str, source: dict[str, Any]) -> dict[str, Any]:
@@ -38,3 +42,98 @@ def test_what_an_input_draws_from_is_there_when_its_workflow_is_submitted(source
     with pytest.raises(BadWorkflow) as refusal:
         client.submit_workflow(new)
     assert [str(fault) for fault in refusal.value.faults] == faults
+
+
+UNFINISHED = ["a.workflow.step: step a of old is not finished: of it, or before it, something is still to be drawn"
+              " or done, or was cancelled, or is dead; leave it out of what is finished, and it runs again"]
+
+
+def written(id: str) -> skuld_py.Workflow:
+    made = skuld_py.Workflow(id)
+    made.input("a", files="/x") >> made.step("b", f"former:{id}")
+    return made
+
+
+def resumed() -> skuld_py.Workflow:
+    """Of a workflow whose input is said to be finished, and whose step has changed."""
+    made = written("new")
+    made.resume_from(written("old"), finished={"a"})
+    return made
+
+
+class Old:
+    """A workflow whose first step is to be taken over. ``drained``: its feeder has drawn all."""
+
+    def __init__(self, *, drained: bool = True) -> None:
+        self.client = MemoryClient()
+        self.client.submit_workflow(written("old"))
+        claim, = self.client.claim(queue_of("old", FEED))
+        self.client.update(claim, checkpoint=Book(is_drained=drained).encode())
+
+    def refused(self) -> list[str]:
+        """What is wrong with the one that is resumed from it."""
+        try:
+            self.client.submit_workflow(resumed())
+        except BadWorkflow as refusal:
+            return [str(fault) for fault in refusal.faults]
+        return []
+
+
+def test_a_step_is_taken_over_of_a_killed_workflow_that_had_drawn_and_done_all() -> None:
+    old = Old()
+    old.client.enqueue_many(queue_of("old", "a"), [b"1", b"2"])
+    old.client.complete_many(old.client.claim(queue_of("old", "a"), n=2))
+    old.client.enqueue(queue_of("old", "b"), b"3")
+    old.client.kill_workflow("old")
+    assert old.refused() == []
+
+
+def test_a_step_whose_input_had_more_to_draw_is_not_taken_over() -> None:
+    old = Old(drained=False)
+    old.client.kill_workflow("old")
+    assert old.refused() == UNFINISHED
+
+
+@pytest.mark.parametrize("becomes", ["waiting", "claimed", "dead", "cancelled"])
+def test_a_step_with_a_segment_that_is_not_completed_is_not_taken_over(becomes: str) -> None:
+    old = Old()
+    task_id = old.client.enqueue(queue_of("old", "a"), b"1")
+    if becomes == "cancelled":
+        old.client.cancel(task_id)
+    elif becomes != "waiting":
+        claims = old.client.claim(queue_of("old", "a"))
+        if becomes == "dead":
+            old.client.fail_many(claims, ["ValueError"], final=True)
+    old.client.kill_workflow("old")
+    assert old.refused() == UNFINISHED
+
+
+def test_a_step_behind_one_that_is_not_finished_is_not_taken_over() -> None:
+    client, chain = MemoryClient(), {id: skuld_py.Workflow(id) for id in ("old", "new")}
+    for id, made in chain.items():
+        made.input("a", files="/x") >> made.step("b", "former:b") >> made.step("c", f"former:{id}")
+    chain["new"].resume_from(chain["old"], finished={"a", "b"})
+    client.submit_workflow(chain["old"])
+    claim, = client.claim(queue_of("old", FEED))
+    client.update(claim, checkpoint=Book(is_drained=True).encode())
+    client.enqueue(queue_of("old", "a"), b"1")
+    client.kill_workflow("old")
+    with pytest.raises(BadWorkflow, match=r"b\.workflow\.step: step b of old is not finished"):
+        client.submit_workflow(chain["new"])
+
+
+def test_of_a_workflow_that_lives_steps_are_finished_whose_inputs_are_exhausted() -> None:
+    old = Old()
+    assert old.refused() == UNFINISHED
+    old.client.exhaust_input("old", "a")
+    assert old.refused() == []
+
+
+def test_where_nobody_may_look_what_is_said_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Old(drained=False)
+    old.client.kill_workflow("old")
+
+    def denied(*_: object) -> Any:
+        raise Refused("forbidden", "this key may not")
+    monkeypatch.setattr("skuld_py.client.former.undrawn", denied)
+    assert old.refused() == []

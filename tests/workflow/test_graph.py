@@ -15,6 +15,7 @@ from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.reading import read
 from skuld_py.workflow.graph import layers, rails
 from skuld_py.workflow.graph.svg import escaped, svg
+from skuld_py.workflow.graph.whole import whole
 from skuld_py.workflow.graph.words import Standing
 from workflow.definition_scenario import begun
 from workflow.definitions import plain_definitions
@@ -31,7 +32,17 @@ LEADS = {"│": (UP, DOWN), "╎": (UP, DOWN), "─": (LEFT, RIGHT), "├": (UP,
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_it_is_drawn_as_the_text_shows(scenario: Scenario) -> None:
     assert scenario.drawn() == scenario.expected
-    assert followed(scenario.definition()) == {*scenario.definition().edges}
+    assert followed(scenario.definition()) == {*scenario.definition().edges, *scenario.definition().own_draws}
+
+
+def test_a_line_to_what_draws_from_a_step_says_when_it_does() -> None:
+    definition = read({"id": "w", "edges": [["lines", "words"], ["met", "count"]], "catalog": {
+        "lines": {"kind": "input", "files": "/data"}, "words": {"kind": "function", "function": "acme:words"},
+        "met": {"kind": "input", "workflow": {"step": "words", "together": True}},
+        "count": {"kind": "function", "function": "acme:count"}}})
+    assert "<title>words → met\nonce words is finished</title>" in svg(definition)
+    layout = layers.layout(whole(definition))
+    assert [column[0] for column in layout.columns] == [("lines",), ("words",), ("met",), ("count",)]
 
 
 def followed(definition: Definition) -> set[tuple[str, str]]:

@@ -128,6 +128,21 @@ def test_the_builder_takes_over_too() -> None:
         "old", "lines", routed=True, content=contents(written("old").definition())["lines"])
 
 
+def test_what_comes_after_a_step_that_runs_again_runs_again_though_there_are_steps_between() -> None:
+    plain = {"edges": [["a", "b", "c"], ["b", "d", "e"]], "conditions": [{"from": "b", "to": ["c", "d"]}],
+             "catalog": {"a": {"kind": "input", "files": "/data"},
+                         **{step: {"kind": "function", "function": f"acme:{step}"} for step in "bcde"}}}
+    old, new = (read({"id": id, **plain}) for id in ("old", "new"))
+    assert taken_over(new, old, {"e"}) == ()
+    assert resumed(new, old, {"e"}) == new
+    assert taken_over(new, old, {"d", "e", "c"}) == ("c", "d", "e")
+
+
+def test_a_finished_step_that_there_is_not_is_told() -> None:
+    with pytest.raises(Refused, match=r"finished: 'wrds' is no step of old; did you mean words\?"):
+        resumed(changed(lambda plain: None), OLD, {"lines", "wrds"})
+
+
 @given(plain_definitions(), st.data())
 def test_what_is_resumed_is_whole_and_runs_nothing_again(plain: dict[str, Any], data: st.DataObject) -> None:
     old = read(plain)

@@ -15,7 +15,7 @@ from skuld_py.gateway.dashboard.rendering import link
 from skuld_py.workflow.definition.definition import Definition, Edge, neighbours, ordered
 from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.graph.svg import Sign, picture, svg
-from skuld_py.workflow.graph.words import Standing
+from skuld_py.workflow.graph.words import standing_of
 
 STATE_SIGNS = {"claimed": "running", "completed": "done", "dead": "failed", "cancelled": "failed",
                "waiting": "waiting", "scheduled": "waiting", "blocked": "waiting"}
@@ -69,14 +69,5 @@ def _sign(task: str, row: Mapping[str, Any] | None, *, is_centre: bool) -> Sign:
 def workflow(definition: Definition, depths: Mapping[str, Mapping[str, int]], sealed: Sequence[str],
              is_live: bool) -> str:
     """A workflow with what is in the queues of its steps; ``depths``: by queue."""
-    return svg(definition, {step: _standing(depths.get(definition.queue(step)), step in sealed)
+    return svg(definition, {step: standing_of(depths.get(definition.queue(step)), is_sealed=step in sealed)
                             for step in definition.order if step not in definition.inputs} if is_live else None)
-
-
-def _standing(depth: Mapping[str, int] | None, is_sealed: bool) -> Standing:
-    if depth is None:
-        return Standing("done" if is_sealed else "waiting")
-    counts = {word: depth[word] for word in ("waiting", "claimed", "completed", "dead") if depth[word]}
-    state = ("failed" if depth["dead"] else "running" if depth["claimed"] or depth["waiting"] else
-             "done" if is_sealed else "waiting")
-    return Standing(state, counts)

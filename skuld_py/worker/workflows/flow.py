@@ -19,6 +19,7 @@ Invariants:
 * What a completion emits is made in the life of the workflow that its segment is of, whatever was submitted under
   the same id while it was written.
 * The end of a worker does not wait for ever for a lifecycle, nor does one that leaves the process hinder it.
+* A function that this worker does not have costs a segment an attempt, not its life: another worker may have it.
 * A segment that comes back again and again comes ever less often: each time is a claim on record, and with too
   many its task is dead.
 """
@@ -276,6 +277,8 @@ class Flow:
         if not isinstance(ending, Returned | Failed) or not getattr(ending, "is_engine_alive", True):
             return ending
         failure = _failure_of(ending) if isinstance(ending, Failed) else None
+        if isinstance(ending, Failed) and ending.is_final and not self._has(step.entry.function):
+            ending = attrs.evolve(ending, is_final=False)
         try:
             self._check_root(step, run)
             if step.lifecycles.has_tasks:
@@ -294,6 +297,13 @@ class Flow:
             raise
         except BaseException as error:
             return _ended(error)
+
+    def _has(self, function: str) -> bool:
+        """Whether a step's function is here; an output needs none."""
+        try:
+            return not function or bool(self._resolve(function))
+        except Refused:
+            return False
 
     def _routed(self, step: _Step, run: Run, ending: Returned | Failed, outcome: Outcome,
                 routed: Routed) -> Ending:

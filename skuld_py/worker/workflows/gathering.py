@@ -60,12 +60,15 @@ def gather(context: TaskContext, workflow: str, step: str, life: int, path: str,
 @task(name=GATHER_FRAME)
 def gather_frame(spark: Any, context: TaskContext, workflow: str, step: str, life: int, path: str, format: str
                  ) -> dict[str, int]:
-    """Write them as a DataFrame, whose columns are the keys of the values."""
-    values = _values(context, workflow, step, life)
-    lines = [json.dumps(jsonable(value), ensure_ascii=False) for value in values]
-    frame = spark.read.json(spark.sparkContext.parallelize(lines))
-    context.output(path).write(frame, format)
-    return {"segments": len(lines)}
+    """Write them as a DataFrame: its columns are the keys of tables, and ``value`` of what is none. No format has
+    rows without columns, so of no values there is a dataset without files."""
+    values = map(jsonable, _values(context, workflow, step, life))
+    rows = [value if isinstance(value, dict) else {"value": value} for value in values]
+    output = context.output(path)
+    if any(rows):
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        output.write(spark.read.json(spark.sparkContext.parallelize(lines)), format)
+    return {"segments": len(rows)}
 
 
 def _write_text(output: Output, values: Iterator[Any]) -> None:

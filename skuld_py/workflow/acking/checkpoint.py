@@ -158,5 +158,8 @@ def _batches(data: bytes, at: int, count: int, end: int) -> tuple[dict[int, Batc
 def roots_said(book: Book) -> str:
     """How far a feeder is, in words."""
     deferred = f", {book.deferred:,} without what is dead" if book.deferred else ""
+    if book.is_drained and not book.next:
+        return "no roots: the source is empty"
     end = ", and the source has no more" if book.is_drained else ""
-    return f"{book.next:,} roots drawn, {book.completed:,} complete{deferred}, {book.pending:,} under way{end}"
+    roots = f"{book.next:,} root" + "s" * (book.next != 1)
+    return f"{roots} drawn, {book.completed:,} complete{deferred}, {book.pending:,} under way{end}"

@@ -76,9 +76,9 @@ class Faults:
         self._found.append(fault)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self._found
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._found) + self._left_out
 
     def refuse(self) -> None:
         """Raise ``BadWorkflow`` if there are any."""

@@ -162,11 +162,15 @@ class _Reading:
         return [table for table in tables if table.is_table]
 
     def _conditions(self, children: Mapping[str, tuple[str, ...]], inputs: Collection[str]) -> list[Condition]:
-        tables = self._rows("conditions", CONDITIONS_MAX)
-        made = [condition_of(table, children) for table in tables]
+        made: list[Condition] = []
+        sound: list[tuple[str, Condition]] = []
+        for table in self._rows("conditions", CONDITIONS_MAX):
+            before = self._faults.count
+            made.append(condition_of(table, children))
+            if self._faults.count == before:
+                sound.append((table.entry, made[-1]))
         if self._are_all:
-            check_conditions(self._faults, [(table.entry, each) for table, each in zip(tables, made, strict=True)],
-                             children, inputs)
+            check_conditions(self._faults, sound, children, inputs)
         return made
 
     def _check_draws(self, named: str, entries: Mapping[str, Entry | None], edges: list[Edge]) -> None:

@@ -29,9 +29,9 @@ import attrs
 from skuld_py.errors import Refused
 from skuld_py.workflow.definition.definition import Definition, neighbours, ordered
 from skuld_py.workflow.definition.entries import Entry, Kind
-from skuld_py.workflow.definition.faults import Faults, meant
+from skuld_py.workflow.definition.faults import Faults, meant, quoted
 from skuld_py.workflow.definition.names import ALL
-from skuld_py.workflow.definition.reading import read
+from skuld_py.workflow.definition.reading import reached_from, read
 from skuld_py.workflow.definition.rules import is_about
 from skuld_py.workflow.definition.sources import Outputs
 from skuld_py.workflow.definition.writing import digest, plain_of, plain_of_condition, plain_of_entry
@@ -68,17 +68,16 @@ def contents(definition: Definition) -> Mapping[str, str]:
 
 def taken_over(new: Definition, old: Definition, finished: Collection[str]) -> tuple[str, ...]:
     """The steps that need not run again, in order: those that are the same in both, with all before them, and that
-    the old workflow finished. Not one that is sent to by a step that runs: it would have values twice."""
+    the old workflow finished. Not one that comes after a step that runs: it would have values twice."""
     mine, theirs = contents(new), contents(old)
     taken = {step for step in new.order if step in finished and mine[step] == theirs.get(step)
              and (step in old.entries or not new.children[step])}
-    before = neighbours(new.entries, [(to, step) for step, to in (*new.edges, *new.own_draws)])
+    after = neighbours(new.entries, [*new.edges, *new.own_draws])
     while True:
-        running = _needed(new, taken)
-        sent_to = {step for step in taken if any(parent in running for parent in before[step])}
-        if not sent_to:
+        again = {each for step in _needed(new, taken) for each in reached_from(step, after)} & taken
+        if not again:
             return tuple(step for step in new.order if step in taken)
-        taken -= sent_to
+        taken -= again
 
 
 def resumed(new: Definition, old: Definition, finished: Collection[str]) -> Definition:
@@ -86,6 +85,10 @@ def resumed(new: Definition, old: Definition, finished: Collection[str]) -> Defi
     if new.id == old.id:
         raise Refused("bad_workflow", f"id: {new.id} is the workflow that is to be resumed; give the new one a"
                       " name of its own", id=new.id)
+    faults = Faults()
+    for step in sorted({*finished} - {*new.entries, *old.entries}):
+        faults.add("finished", "", f"{quoted(step)} is no step of {old.id}", meant(step, old.entries))
+    faults.refuse()
     taken = {*taken_over(new, old, finished)}
     left = _needed(new, taken)
     if not left:
@@ -113,10 +116,16 @@ def drawn_from(definition: Definition) -> tuple[str, ...]:
                                if isinstance(source, Outputs) and source.workflow))
 
 
-def check_former(faults: Faults, definition: Definition, former: Mapping[str, Definition], killed: Collection[str]
-                 ) -> None:
+def taken_from(definition: Definition) -> list[Outputs]:
+    """What inputs draw of steps that were taken over."""
+    return [entry.source for entry in definition.entries.values()
+            if isinstance(entry.source, Outputs) and entry.source.content]
+
+
+def check_former(faults: Faults, definition: Definition, former: Mapping[str, Definition], killed: Collection[str],
+                 unfinished: Mapping[str, Collection[str]]) -> None:
     """Note what inputs are to draw from other workflows and what is not there: of ``former`` the definitions are
-    known, and some of them were ``killed``."""
+    known, some of them were ``killed``, and steps of some are ``unfinished``, whatever who resumes says."""
     for step, entry in definition.entries.items():
         source = entry.source
         if not isinstance(source, Outputs) or not source.workflow:
@@ -130,6 +139,10 @@ def check_former(faults: Faults, definition: Definition, former: Mapping[str, De
         elif source.content and contents(former[of])[source.step] != source.content:
             faults.add(step, "workflow.content", f"step {source.step} of {of} is not what was taken over",
                        "resume from that workflow's own definition")
+        elif source.content and source.step in unfinished.get(of, ()):
+            faults.add(step, "workflow.step", f"step {source.step} of {of} is not finished: of it, or before it,"
+                       " something is still to be drawn or done, or was cancelled, or is dead", "leave it out of"
+                       " what is finished, and it runs again")
         elif of in killed and not source.content:
             faults.add(step, "workflow.id", f"{of} was killed, and nobody knows which of its steps were finished",
                        "resume from it, naming those")

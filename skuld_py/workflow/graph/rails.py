@@ -22,9 +22,9 @@ import attrs
 from skuld_py.workflow.definition.definition import Definition, Edge
 from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.graph.layers import depths
+from skuld_py.workflow.graph.whole import conditions_of_lines, whole
 from skuld_py.workflow.graph.words import (
     Standings,
-    conditions_of_edges,
     run_of,
     words_of_condition,
     words_of_lifecycle,
@@ -60,7 +60,7 @@ def drawing(definition: Definition, standings: Standings | None = None, *, is_as
         said = map(words_of_lifecycle, definition.lifecycles)
         parts += ["", "lifecycles", *columns([(f"  {step}", what) for step, what in said])]
     parts += ["", "  ".join(f"{sign} {kind.value}" for kind, sign in SYMBOLS.items()) + "  │ all values"
-              + "  ╎ under conditions" * any(conditions_of_edges(definition).values())]
+              + "  ╎ under conditions" * any(conditions_of_lines(definition).values())]
     text = "\n".join(parts) + "\n"
     return text.translate(_ASCII) if is_ascii else text
 
@@ -91,11 +91,11 @@ def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def lines(definition: Definition) -> list[Line]:
     """The lines of the graph: those of steps in their order, and those between where rails branch."""
-    dashed = conditions_of_edges(definition)
+    dashed, graph = conditions_of_lines(definition), whole(definition)
     rails: list[_Rail | None] = []
     made = []
-    depth = depths(definition)
-    for step in sorted(definition.order, key=depth.__getitem__):
+    depth = depths(graph)
+    for step in sorted(graph.order, key=depth.__getitem__):
         at = next((at for at, rail in enumerate(rails) if rail is not None and rail.to == step), None)
         if at is None:
             at = _free(rails, 0)
@@ -104,7 +104,7 @@ def lines(definition: Definition) -> list[Line]:
         signs = [sign if here == at else _upright(rail) for here, rail in enumerate(rails)]
         made.append(Line(_joined(signs), step))
         before = list(rails)
-        ends = _lead_on(rails, at, step, definition.children[step], dashed)
+        ends = _lead_on(rails, at, step, graph.children[step], dashed)
         if any(here != at for here in ends):
             made.append(Line(_branch(before, rails, at, ends)))
         while rails and rails[-1] is None:

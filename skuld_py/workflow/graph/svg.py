@@ -19,10 +19,10 @@ from skuld_py.workflow.definition.definition import Definition, Edge
 from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.definition.writing import digest_of
 from skuld_py.workflow.graph.layers import Graph, Layout, Place, layout
+from skuld_py.workflow.graph.whole import conditions_of_lines, whole
 from skuld_py.workflow.graph.words import (
     Standing,
     Standings,
-    conditions_of_edges,
     run_of,
     shortened,
     words_of_condition,
@@ -68,7 +68,8 @@ def svg(definition: Definition, standings: Standings | None = None) -> str:
     signs = {step: _sign(definition, step, known.get(step)) for step in definition.order}
     steps = len(signs)
     title = f"workflow {definition.id}: {steps} step{'' if steps == 1 else 's'}"
-    return picture(definition, signs, title, f"skuld-{digest_of(definition)[:8]}", conditions_of_edges(definition))
+    return picture(whole(definition), signs, title, f"skuld-{digest_of(definition)[:8]}",
+                   conditions_of_lines(definition))
 
 
 def picture(graph: Graph, signs: Mapping[str, Sign], title: str, name: str,

@@ -26,6 +26,8 @@ from skuld_py.workflow.scheduling.demand import UNBOUNDED, Flux
 
 CHARS_MAX = 60
 SHOWN_MAX = 5
+WORDS = ("waiting", "claimed", "completed", "scheduled", "dead")
+"""States of segments that are counted."""
 
 
 @attrs.frozen
@@ -40,6 +42,16 @@ class Standing:
 
 
 Standings = Mapping[str, Standing]
+
+
+def standing_of(depth: Mapping[str, int] | None, *, is_sealed: bool) -> Standing:
+    """How it stands with a step, by how many of its segments are in each state; None where it has none."""
+    if depth is None:
+        return Standing("done" if is_sealed else "waiting")
+    counts = {word: depth[word] for word in WORDS if depth[word]}
+    is_busy = depth["claimed"] or depth["waiting"] or depth["scheduled"]
+    return Standing("failed" if depth["dead"] else "running" if is_busy else "done" if is_sealed else "waiting",
+                    counts)
 
 
 def work_of(entry: Entry) -> str:
