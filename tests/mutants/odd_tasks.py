@@ -34,6 +34,9 @@ MUTANTS: tuple[Mutant, ...] = (
            "java.find_java", "process.standing(directory)", "directory or Path()", "W4", DELETED, seeds=0),
     mutant("elsewhere-is-no-java", "a Java is tried where a task left the process", "java._probe",
            "            cwd=place,\n", "", "W4", DELETED, seeds=0),
+    mutant("spark-anywhere", "Spark is started where a task left the worker", "spark_jvm.launch",
+           "        working_directory=working_directory,\n", "", "W4", "tests/worker/test_places.py::"
+           "test_spark_starts_where_the_worker_was_started_or_says_that_this_is_gone", seeds=0),
     mutant("drivers-anywhere", "a driver is started where a task left the worker", "driver.guarded",
            "cwd=standing(working_directory)", "cwd=None", "W4", STARTED, seeds=0),
     mutant("words-that-leave", "an error whose text ends the thread keeps its slot for ever", "outcome.said",
