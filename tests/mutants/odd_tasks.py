@@ -27,6 +27,9 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("clocks-by-name", "what freezes time finds the clocks of a worker by their names", "client.steady",
            "Reader = Callable[[int], float]\n", "Reader = Callable[[int], float]\n_READ = time.clock_gettime\n",
            "W4", STILL, seeds=0),
+    mutant("lines-by-the-module", "a task that freezes time makes its worker's log lie", "logs._Handler.emit",
+           "        record.created = wall_s()\n", "", "W4", "tests/cli/test_logs.py::"
+           "test_a_line_has_the_time_that_it_is_though_a_task_has_stopped_that_of_the_module", seeds=0),
     mutant("loops-by-the-module", "a task that freezes time stops all async tasks of its worker",
            "EventLoop.start", '            vars(self._loop)["time"] = monotonic_s\n', "", "W4",
            CLOCKS + "test_the_event_loop_of_a_worker_tells_the_time_by_the_worker_s_clock", seeds=0),
