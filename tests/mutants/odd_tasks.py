@@ -39,7 +39,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            cwd=place,\n", "", "W4", DELETED, seeds=0),
     mutant("spark-anywhere", "Spark is started where a task left the worker", "spark_jvm.launch",
            "        working_directory=working_directory,\n", "", "W4", "tests/worker/test_places.py::"
-           "test_spark_starts_where_the_worker_was_started_or_says_that_this_is_gone", seeds=0),
+           "test_spark_starts_where_the_worker_was_started_or_it_is_said_that_this_is_gone", seeds=0),
     mutant("drivers-anywhere", "a driver is started where a task left the worker", "driver.guarded",
            "cwd=standing(working_directory)", "cwd=None", "W4", STARTED, seeds=0),
     mutant("words-that-leave", "an error whose text ends the thread keeps its slot for ever", "outcome.said",

@@ -1,4 +1,4 @@
-"""Where a worker's programs run: where the worker was started, whatever tasks make of the current directory."""
+"""Where a worker's programs run, and with which environment: not where and with what a task has left it."""
 
 from __future__ import annotations
 
@@ -26,22 +26,29 @@ import tempfile
 import skuld_py
 
 
+def connect(_):
+    skuld_py.Client("127.0.0.1:1").close()
+    return "made"
+
+
 @skuld_py.task
 def lose_place():
+    os.environ["SKULD_XYZZY"] = "a setting of a library"
     os.chdir(tempfile.mkdtemp())
     os.rmdir(os.getcwd())
 
 
 @skuld_py.task
 def place_of_spark(spark):
-    return spark._jvm.java.lang.System.getProperty("user.dir")
+    clients = spark.sparkContext.parallelize([0], 1).map(connect).collect()
+    return [spark._jvm.java.lang.System.getProperty("user.dir"), *clients]
 '''
 
 
 @pytest.mark.cluster
 @pytest.mark.spark
 @pytest.mark.slow
-def test_spark_starts_where_the_worker_was_started_or_says_that_this_is_gone(
+def test_spark_starts_where_the_worker_was_started_or_it_is_said_that_this_is_gone(
         cluster: LocalCluster, client: Client, tmp_path: Path, queue: str) -> None:
     place = tmp_path / "place"
     place.mkdir()
@@ -50,7 +57,7 @@ def test_spark_starts_where_the_worker_was_started_or_says_that_this_is_gone(
     try:
         client.result(client.enqueue(queue, encode_call("place_app:lose_place")), wait_s=120)
         spark = encode_call("place_app:place_of_spark")
-        assert client.result(client.enqueue(queue, spark), wait_s=300) == str(place)
+        assert client.result(client.enqueue(queue, spark), wait_s=300) == [str(place), "made"]
 
         shutil.rmtree(place)
         jvm, = (child for child in psutil.Process(worker.pid).children() if "java" in child.name())
