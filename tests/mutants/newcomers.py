@@ -28,6 +28,9 @@ MUTANTS: tuple[Mutant, ...] = (
            "{delay_s!r:.64}", "{delay_s}", "W8",
            "tests/worker/test_sending.py::"
            "test_a_time_of_the_last_century_is_answered_with_what_was_meant", seeds=0),
+    mutant("cured-errors", "a task that is completed is shown with an error as if it had failed",
+           "get._outcomes_said", '"error" if task.state == "dead" else "last error"', '"error"', "W8", NEW +
+           "test_an_error_that_another_attempt_may_cure_or_has_cured_is_the_last_one", seeds=0),
     mutant("drained-at-bare-addresses", "a node at an IPv6 address is asked at what is no address",
            "dial.address_of", 'if ":" in host else', "if not host else", "W8",
            "tests/cli/test_drain.py::test_nodes_are_asked_at_addresses_that_a_client_takes", seeds=0),
