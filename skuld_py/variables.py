@@ -6,7 +6,8 @@ What begins with a verb's name is that verb's to judge: a client does not load t
 no verb does. Rejected: a list of all 750 names of the verbs' options here.
 
 A process is looked at until its first client is made, and not again: what a task sets in its worker for a library
-of its own is no misspelling of whoever started the worker, and must not end what works.
+of its own is no misspelling of whoever started the worker, and must not end what works. Nor is it handed on to the
+programs that a worker starts, Spark's JVM and the drivers of other tasks: their first clients would refuse it.
 
 Kept free: the names of a wrong clock (``runtime.wrong_time``), those with ``SKULD_TEST_`` in front, and what
 Kubernetes puts into pods for a Service that is called skuld or skuld-something (``SKULD_SERVICE_HOST``).
@@ -18,7 +19,7 @@ import difflib
 import functools
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from skuld_py.errors import Refused
 
@@ -69,6 +70,13 @@ def nobodys(environment: Collection[str]) -> set[str]:
     """Names that are neither a client's nor a verb's."""
     verbs = tuple(f"{PREFIX}{verb.upper()}_" for verb in VERBS)
     return {name for name in doubtful(environment).difference(OWN) if not name.startswith(verbs)}
+
+
+def handed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a program that a worker starts. A worker does not start with names of nobody, so those
+    that are there a task has set."""
+    left = nobodys(environment)
+    return {name: value for name, value in environment.items() if name not in left}
 
 
 @functools.cache

@@ -169,7 +169,8 @@ def _outcomes_said(task: Task) -> Iterator[tuple[str, str]]:
     for line in outputs_said(task):
         yield "output", showing.harmless(line)
     if task.error is not None:
-        yield "error", showing.shown(task.error, is_one_line=False).rstrip()
+        told = "error" if task.state == "dead" else "last error"  # which another attempt may have cured
+        yield told, showing.shown(task.error, is_one_line=False).rstrip()
 
 
 def _checkpoint_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:

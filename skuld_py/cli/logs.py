@@ -20,6 +20,8 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
+from skuld_py.client.steady import wall_s
+
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 _LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -49,7 +51,14 @@ class _Documents(logging.Formatter):
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes to standard error. A worker's task may have closed it, and nobody fails for what cannot be said."""
+    """Writes to standard error. A worker's task may have closed it, and nobody fails for what cannot be said; or
+    it may have stopped the time of the module ``time``, by which records are made."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write it, with the time that it is."""
+        record.created = wall_s()
+        record.msecs = record.created % 1 * 1000
+        super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
         """What went wrong is said where it went wrong, if that is open."""

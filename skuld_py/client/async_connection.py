@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Callable, Sequence
 
 import zmq
@@ -42,6 +41,7 @@ from skuld_py.client.pursuit import (
     Try,
     pursue,
 )
+from skuld_py.client.steady import monotonic_s
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.keys.files import ClientKey
@@ -147,13 +147,13 @@ class AsyncConnection:
         return await asyncio.shield(self._greeting)
 
     async def _greet(self, timeout_s: float) -> Greeted:
-        end = time.monotonic() + timeout_s
+        end = monotonic_s() + timeout_s
         try:
             answer = await self._greeted_within(min(timeout_s, FIRST_GREETING_S))
         except (Refused, Uncertain) as problem:
-            if problem.code not in GREETED_AGAIN or time.monotonic() >= end:
+            if problem.code not in GREETED_AGAIN or monotonic_s() >= end:
                 raise
-            answer = await self._greeted_within(end - time.monotonic())
+            answer = await self._greeted_within(end - monotonic_s())
         assert isinstance(answer, Greeted), answer
         self._learn(answer)
         return answer
@@ -165,7 +165,7 @@ class AsyncConnection:
         """Learn which nodes live, and connect to all of them."""
         if self.is_closed or (self.greeted is not None and self.greeted.cluster != greeted.cluster):
             return
-        self._nodes.learn(addresses_in(greeted), time.monotonic(), greeted.protocol)
+        self._nodes.learn(addresses_in(greeted), monotonic_s(), greeted.protocol)
         self._connect()
         self.greeted = greeted
 
@@ -181,7 +181,7 @@ class AsyncConnection:
         Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
         """
         self._open()
-        started = time.monotonic()
+        started = monotonic_s()
         cluster = "" if is_greeting else (await self.greet(timeout_s)).cluster
         request: int = message.request  # type: ignore[attr-defined]
         frames = encoded(self._nodes, cluster, message)
@@ -218,22 +218,22 @@ class AsyncConnection:
         match step:
             case Try(nodes):
                 node = self._send(nodes, frames, request)
-                return Heard(time.monotonic(), node, is_closed=not node and self.is_closed)
+                return Heard(monotonic_s(), node, is_closed=not node and self.is_closed)
             case Listen(until):
                 answer = await self._receive(request, until)
-                return Heard(time.monotonic(), answer=answer, is_closed=self.is_closed,
+                return Heard(monotonic_s(), answer=answer, is_closed=self.is_closed,
                              is_cut=answer is None and request in self._cut)
             case Pause(until):
-                await asyncio.sleep(max(0.0, until - time.monotonic()))
-                return Heard(time.monotonic())
+                await asyncio.sleep(max(0.0, until - monotonic_s()))
+                return Heard(monotonic_s())
 
     def _send(self, nodes: Sequence[str], frames: list[bytes], request: int) -> str:
         self._cut.pop(request, None)
         for node in nodes:
             self._read(node)
-            if not self._nodes.is_leaving(node, time.monotonic()) and self._put(node, frames):
+            if not self._nodes.is_leaving(node, monotonic_s()) and self._put(node, frames):
                 self._lines.note(request, self._sockets[node])
-                if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
+                if self.greeted is not None and self._nodes.is_greeting_due(monotonic_s()):
                     self._put(node, encoded(self._nodes, self.greeted.cluster, Greet(self.next_request())))
                 return node
         return ""
@@ -257,7 +257,7 @@ class AsyncConnection:
             return None
         waiter: Waiter = self._loop.create_future()
         self._waiters[request] = waiter
-        timer = self._loop.call_later(max(0.0, until - time.monotonic()), _give_up, waiter)
+        timer = self._loop.call_later(max(0.0, until - monotonic_s()), _give_up, waiter)
         try:
             answer = await waiter
         except asyncio.CancelledError:  # the call is gone, perhaps just when the answer came
@@ -282,7 +282,7 @@ class AsyncConnection:
                 return
             for answer in decoded(self._nodes, socket.recv_multipart(multipart.DONTWAIT), self._limits):
                 if is_farewell(answer):
-                    self._nodes.note_farewell(node, time.monotonic())
+                    self._nodes.note_farewell(node, monotonic_s())
                 else:
                     self._hand_out(answer)
         assert self._loop is not None

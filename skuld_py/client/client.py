@@ -20,7 +20,6 @@ client that is awaited (``async_client``).
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Hashable, Sequence
 from functools import partial
 from os import PathLike
@@ -36,6 +35,7 @@ from skuld_py.client.coalescing import GRACE_S, out_of_time, own
 from skuld_py.client.parties import Caller, Parties, Party
 from skuld_py.client.pursuit import CLOSED
 from skuld_py.client.reading import Depth
+from skuld_py.client.steady import monotonic_s
 from skuld_py.client.verbs import TIMEOUT_S, Verbs, addresses_of
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model import messages as m
@@ -115,7 +115,7 @@ class Client(Verbs, Blocking):
 
     def _join(self, joint: Joint[Any, Any]) -> Any:
         """Travel with others, and ask for all of them when it is this one's turn."""
-        caller = Caller(joint, time.monotonic() + self._timeout_s)
+        caller = Caller(joint, monotonic_s() + self._timeout_s)
         lane: Parties | None = None
         try:
             lane = self._enter(caller)
@@ -149,7 +149,7 @@ class Client(Verbs, Blocking):
                 del self._lanes[caller.joint.key]
 
     def _wait(self, caller: Caller) -> None:
-        left = caller.deadline + GRACE_S - time.monotonic()
+        left = caller.deadline + GRACE_S - monotonic_s()
         is_unsent = caller.party is None or caller.party.items is None
         if self._connection.is_closed and is_unsent:
             raise Refused("closed", CLOSED)
@@ -166,7 +166,7 @@ class Client(Verbs, Blocking):
 
     def _ask_until(self, deadline: float, step: Step) -> Any:
         assert isinstance(step, Ask)
-        left = deadline - time.monotonic()
+        left = deadline - monotonic_s()
         if left <= 0:
             raise out_of_time(is_unsent=False)
         return self._ask(step, left)

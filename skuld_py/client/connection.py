@@ -27,7 +27,6 @@ import math
 import os
 import select
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -52,6 +51,7 @@ from skuld_py.client.pursuit import (
     Try,
     pursue,
 )
+from skuld_py.client.steady import monotonic_s
 from skuld_py.client.waiter import LOOK_S
 from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.errors import Refused, Uncertain
@@ -183,13 +183,13 @@ class Connection:
         if self.is_closed:
             raise Refused("closed", CLOSED)
         if self.greeted is None:
-            end = time.monotonic() + timeout_s
+            end = monotonic_s() + timeout_s
             try:
                 answer = self._greeted_within(min(timeout_s, FIRST_GREETING_S))
             except (Refused, Uncertain) as problem:
-                if problem.code not in GREETED_AGAIN or time.monotonic() >= end:
+                if problem.code not in GREETED_AGAIN or monotonic_s() >= end:
                     raise
-                answer = self._greeted_within(end - time.monotonic())
+                answer = self._greeted_within(end - monotonic_s())
             assert isinstance(answer, Greeted), answer
             self._learn(answer)
             return answer
@@ -204,7 +204,7 @@ class Connection:
 
         Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
         """
-        started = time.monotonic()
+        started = monotonic_s()
         if not self._era:
             self._open()
         cluster = "" if is_greeting else self.greet(timeout_s).cluster
@@ -250,9 +250,9 @@ class Connection:
     def _take(self, step: Step, frames: list[bytes], call: Call) -> Heard:
         if isinstance(step, Try):
             node = self._send(step.nodes, frames, call)
-            return Heard(time.monotonic(), node, is_closed=not node and self.is_closed)
+            return Heard(monotonic_s(), node, is_closed=not node and self.is_closed)
         answer = self._wait(call, step.until, is_listening=isinstance(step, Listen))
-        return Heard(time.monotonic(), answer=answer, is_closed=self.is_closed,
+        return Heard(monotonic_s(), answer=answer, is_closed=self.is_closed,
                      is_cut=answer is None and call.is_cut)
 
     def _leave_word(self, call: Call, undo: Undo) -> None:
@@ -287,7 +287,7 @@ class Connection:
         while not (is_listening and call.is_told):
             if not is_listening:
                 call.forget()
-            left = until - time.monotonic()
+            left = until - monotonic_s()
             if left <= 0 or self.is_closed:
                 break
             if self._may_read(call):
@@ -338,7 +338,7 @@ class Connection:
             for node in nodes:
                 if self._hand_over(node, frames):
                     self._lines.note(call.request, self._sockets[node])
-                    if self.greeted is not None and self._nodes.is_greeting_due(time.monotonic()):
+                    if self.greeted is not None and self._nodes.is_greeting_due(monotonic_s()):
                         greeting = Greet(self.next_request())
                         self._put(self._sockets[node], encoded(self._nodes, self.greeted.cluster, greeting))
                     self._drain(self._sockets[node])  # what came meanwhile wakes no thread; it may be another
@@ -349,7 +349,7 @@ class Connection:
         """Send to a node, unless it has said farewell, or does not take it."""
         if node in self._sockets:
             self._drain(self._sockets[node])
-        if node not in self._sockets or self._nodes.is_leaving(node, time.monotonic()):
+        if node not in self._sockets or self._nodes.is_leaving(node, monotonic_s()):
             return False
         if self._put(self._sockets[node], frames):
             return True
@@ -442,7 +442,7 @@ class Connection:
             arrived = socket, frames = self._inbox[0]
             for answer in decoded(self._nodes, frames, self._limits):
                 if is_farewell(answer):
-                    self._nodes.note_farewell(self._node_of(socket), time.monotonic())
+                    self._nodes.note_farewell(self._node_of(socket), monotonic_s())
                 else:
                     self._hand_out(answer)
             if self._inbox and self._inbox[0] is arrived:
@@ -474,7 +474,7 @@ class Connection:
         with self._lock:
             if self.is_closed or (self.greeted is not None and self.greeted.cluster != greeted.cluster):
                 return
-            self._nodes.learn(addresses_in(greeted), time.monotonic(), greeted.protocol)
+            self._nodes.learn(addresses_in(greeted), monotonic_s(), greeted.protocol)
             if {*self._nodes.names} != self._sockets.keys():
                 self._connect()
             self.greeted = greeted
@@ -485,7 +485,7 @@ class Connection:
 
     def _pay(self) -> None:
         """Ask for what undoes late answers, again and again, until it is answered."""
-        now = time.monotonic()
+        now = monotonic_s()
         self._debts = {request: debt for request, debt in self._debts.items() if not debt.is_over}
         for request, debt in [*self._debts.items()]:
             if not debt.is_due(now) or self.greeted is None:

@@ -6,7 +6,6 @@ to is put into words. Nothing of this costs a call that is answered.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -14,6 +13,7 @@ import attrs
 import zmq
 
 from skuld_py.client.dial import dial
+from skuld_py.client.steady import monotonic_s
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.keys.files import ClientKey
@@ -44,7 +44,7 @@ def diagnosed(refusal: Refused, nodes: Sequence[str], key: ClientKey | None, loo
     """The refusal to raise in place of this one: one that says why, if it is about keys."""
     if refusal.code != "unreachable":
         return refusal
-    events = _handshakes(nodes[:NODES_MAX], key, time.monotonic() + look_s)
+    events = _handshakes(nodes[:NODES_MAX], key, monotonic_s() + look_s)
     if _DENIED in events:
         name = key.name if key is not None else "?"
         return Refused("denied", f"key: the nodes do not know the key of {name}, or it is revoked or over; have it"
@@ -91,7 +91,7 @@ def _first(monitor: zmq.Socket[bytes], end: float) -> set[int]:
     from zmq.utils.monitor import recv_monitor_message  # brings asyncio, which few clients have use for
 
     is_listening = False
-    while monitor.poll(max(0, int(1_000 * (end - time.monotonic())))):
+    while monitor.poll(max(0, int(1_000 * (end - monotonic_s())))):
         event = int(recv_monitor_message(monitor)["event"])
         if event not in (_CONNECTED, _RETRIED):
             return {event}

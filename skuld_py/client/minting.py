@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Sequence
 
 from skuld_py.model.ids import TIME_END, IdMint, TaskId, time_of
@@ -25,11 +24,6 @@ LEAPS_MAX = 8
 not."""
 FUTURE_ID = "future_id"
 """What nodes call ids of the future."""
-
-
-def wall_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class Minter:

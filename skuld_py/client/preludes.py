@@ -183,7 +183,7 @@ def start_of(not_before: T, delay_s: float | None, now_ms: int, *, has_ids: bool
                       " another time in each; give not_before")
     delay_ms = scaled(delay_s, 1_000)
     if delay_ms is None or not 0 <= delay_ms <= AHEAD_MS_MAX:
-        raise Refused("bad_time", f"delay_s: {str(delay_s)[:64]} is no number of seconds from now in"
+        raise Refused("bad_time", f"delay_s: {delay_s!r:.64} is no number of seconds from now in"
                       f" 0..{AHEAD_MS_MAX // 1_000}")
     return (now_ms + delay_ms) / 1_000 if delay_ms else None
 

@@ -19,12 +19,12 @@ from skuld_py.client.flows import Flowing
 from skuld_py.client.groups import Grouping
 from skuld_py.client.holding import Holding
 from skuld_py.client.limiting import Limiting
-from skuld_py.client.minting import Minter, wall_ms
+from skuld_py.client.minting import Minter
 from skuld_py.client.moving import Moving
 from skuld_py.client.operating import Operating
 from skuld_py.client.pausing import Pausing
 from skuld_py.client.scheduling import Scheduling
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import steady_s, wall_ms
 from skuld_py.client.waiting import Waiting
 from skuld_py.model import names
 

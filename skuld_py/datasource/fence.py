@@ -19,12 +19,12 @@ Nodes take no window that is longer than their retention. Decisions die, and may
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import msgpack
 
 from skuld_py.client.client import Client
+from skuld_py.client.steady import sleep, wall_s
 from skuld_py.datasource.gates import Commit, Write
 from skuld_py.errors import Refused
 from skuld_py.model import ids
@@ -35,7 +35,7 @@ GENERATIONS_MAX = 1_000
 
 
 def commit_batch(client: Client, query: str, batch: int, write: Write, gates: Sequence[bytes], window_s: float,
-                 wall: Callable[[], float] = time.time, pause: Callable[[float], object] = time.sleep) -> bool:
+                 wall: Callable[[], float] = wall_s, pause: Callable[[float], object] = sleep) -> bool:
     """Let a batch's tasks go, unless an earlier run's were; says whether it was these."""
     for generation in range(GENERATIONS_MAX):
         name = f"{query}/{batch}/{generation}"

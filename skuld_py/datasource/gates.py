@@ -29,13 +29,13 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
 from skuld_py.client.claims import Claim
 from skuld_py.client.client import Client
+from skuld_py.client.steady import sleep, wall_s
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model.ids import ID_BYTES, TaskId
@@ -71,7 +71,7 @@ class Write:
     @classmethod
     def begin(cls, ttl_s: float) -> Write:
         """A new one."""
-        return cls(secrets.token_hex(16), secrets.randbits(32), time.time(), ttl_s)
+        return cls(secrets.token_hex(16), secrets.randbits(32), wall_s(), ttl_s)
 
 
 def open_attempt(client: Client, write: Write, wall_s: float) -> TaskId:
@@ -94,7 +94,7 @@ class Commit:
     """The end of a write, on the driver. ``gates`` are those of the attempts that count."""
 
     def __init__(self, client: Client, write: Write, gates: Sequence[bytes],
-                 wall: Callable[[], float] = time.time, pause: Callable[[float], object] = time.sleep) -> None:
+                 wall: Callable[[], float] = wall_s, pause: Callable[[float], object] = sleep) -> None:
         self._client = client
         self._write = write
         self._gates = [TaskId(gate) for gate in gates]
@@ -221,6 +221,6 @@ def shut(client: Client, write: Write, gates: Iterable[TaskId], wall_s: float) -
 def shut_own(client: Client, write: Write, gate: bytes) -> None:
     """Shut the gate of an attempt that failed, if it can be done."""
     try:
-        shut(client, write, [TaskId(gate)], time.time())
+        shut(client, write, [TaskId(gate)], wall_s())
     except SkuldError as error:
         _log.warning("tasks of an attempt that failed stay blocked for %g s: %s", write.ttl_s, error)

@@ -6,12 +6,12 @@ there. Spark reads a batch again, between two offsets, after a restart.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamWriter, SimpleDataSourceStreamReader, WriterCommitMessage
 
+from skuld_py.client.steady import monotonic_s, sleep
 from skuld_py.datasource.choices import StreamChoices, WriteChoices
 from skuld_py.datasource.columns import Row, row_of
 from skuld_py.datasource.fence import commit_batch
@@ -58,14 +58,14 @@ class EndedReader(SimpleDataSourceStreamReader, AvailableNow):
     def read(self, start: dict[str, Any]) -> tuple[Iterator[Row], dict[str, Any]]:
         """The next batch."""
         with client_of(self._choices.place) as client:
-            stream = Stream(client, client.greeting().partitions, self._choices.most, time.monotonic, time.sleep)
+            stream = Stream(client, client.greeting().partitions, self._choices.most, monotonic_s, sleep)
             tasks, end = stream.read(Offset.decode(start), self._wait_s)
         return iter([row_of(task) for task in tasks]), end.encode() if tasks else start
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[Row]:
         """A batch again."""
         with client_of(self._choices.place) as client:
-            stream = Stream(client, client.greeting().partitions, self._choices.most, time.monotonic, time.sleep)
+            stream = Stream(client, client.greeting().partitions, self._choices.most, monotonic_s, sleep)
             return iter([row_of(task) for task in stream.again(Offset.decode(end))])
 
 

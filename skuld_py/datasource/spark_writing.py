@@ -7,7 +7,6 @@ choices and the write's name, and no connection.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from skuld_py.client.client import Client
 from skuld_py.client.options import Retry
+from skuld_py.client.steady import wall_s
 from skuld_py.datasource import gates, repeats
 from skuld_py.datasource.choices import Place, WriteChoices
 from skuld_py.datasource.gates import Commit, Write
@@ -73,7 +73,7 @@ def write_behind_gate(choices: WriteChoices, write: Write, batches: Iterator[pya
         try:
             for batch in batches:
                 for tasks in tasks_of(batch, choices):
-                    gate = gate or gates.open_attempt(client, write, time.time())
+                    gate = gate or gates.open_attempt(client, write, wall_s())
                     count += part.store(tasks, deps=[gate], on_dep_failure="fail", dep_wait_s=write.ttl_s)
         except BaseException:
             if gate:

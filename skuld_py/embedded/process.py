@@ -114,6 +114,20 @@ def stop(process: subprocess.Popen[bytes], grace_s: float) -> int:
     return process.wait()
 
 
+def standing(directory: Path | None) -> Path:
+    """The directory to start programs in: this one, or else the current one; ``Refused`` when it was deleted."""
+    try:
+        place, whose = (Path.cwd(), "") if directory is None else (directory, f", {directory},")
+        is_there = place.is_dir()
+    except FileNotFoundError:
+        whose, is_there = "", False
+    if not is_there:
+        raise Refused("no_directory", f"the directory in which this program was started{whose} was deleted, so"
+                      " Java cannot start there: start this program again, in a directory that stays",
+                      directory=str(directory or ""))
+    return place
+
+
 def tail(log: Path, lines: int = 15) -> str:
     """The last lines of a log, for an error message; empty when there is no log."""
     with contextlib.suppress(OSError), log.open("rb") as stream:

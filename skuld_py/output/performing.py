@@ -6,11 +6,11 @@ A task is asked for with those that follow it in a list, for a sweep meets many.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
+from skuld_py.client.steady import wall_s
 from skuld_py.errors import Refused
 from skuld_py.model.ids import from_text, to_text
 from skuld_py.model.task import Task
@@ -118,7 +118,7 @@ class Performer:
             at = self._at.get(task)
             asked = [task] if at is None else self._listed[at : at + ASKED_AT_ONCE]
             found = self._known(asked)
-            now_ms = time.time() * 1000
+            now_ms = wall_s() * 1000
             self._standings = {each: standing_of(found.get(each), self._path, now_ms) for each in asked}
         return self._standings[task]
 

@@ -7,7 +7,6 @@ would move a directory into one that is there.) Object stores copy file by file,
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO, cast
@@ -16,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 from skuld_py.calls.outputs import OutputFile
+from skuld_py.client.steady import wall_s
 from skuld_py.errors import Refused
 from skuld_py.output.places import is_hidden, scheme_of, uri_of
 from skuld_py.output.store import check_number, check_size
@@ -128,7 +128,7 @@ class HadoopStore:
         top = self._path(place)
         times = [int(self._fs.getFileStatus(top).getModificationTime())]
         times += [int(status.getModificationTime()) for status in self._below(top)]
-        return time.time() - max(times) / 1000
+        return wall_s() - max(times) / 1000
 
     def _remove_if_empty(self, place: str) -> None:
         with suppress(Py4JJavaError):  # it is not empty, or gone

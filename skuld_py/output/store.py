@@ -12,12 +12,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from skuld_py.calls.outputs import OutputFile
+from skuld_py.client.steady import wall_s
 from skuld_py.errors import Refused
 from skuld_py.output.places import is_hidden
 
@@ -140,7 +140,7 @@ class LocalStore:
         times = [os.stat(place).st_mtime]
         for directory, names, files in os.walk(place):
             times += [os.lstat(os.path.join(directory, name)).st_mtime for name in (*names, *files)]
-        return time.time() - max(times)
+        return wall_s() - max(times)
 
 
 def check_number(count: int) -> None:

@@ -18,7 +18,6 @@ import logging
 import random
 import socket
 import threading
-import time
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -26,6 +25,7 @@ import attrs
 from skuld_py import __version__
 from skuld_py.client.attending import BatchStatus, WorkerStatus
 from skuld_py.client.client import Client
+from skuld_py.client.steady import wall_ms
 from skuld_py.errors import SkuldError
 from skuld_py.worker.helped import Helped
 from skuld_py.worker.scribe import is_passing
@@ -43,7 +43,7 @@ def profile(holder: str, slots: int, weights: Mapping[str, int], tags: tuple[str
             takes_seats: bool) -> WorkerStatus:
     """What a worker says of itself as it starts, with nothing to do."""
     return WorkerStatus(holder, "", socket.gethostname(), slots, dict(weights), __version__, "",
-                        time.time_ns() // 1_000_000, 0, 0, takes_seats=takes_seats, tags=tags)
+                        wall_ms(), 0, 0, takes_seats=takes_seats, tags=tags)
 
 
 def status(of: WorkerStatus, spark: str, running: int, waiting: int,

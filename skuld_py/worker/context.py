@@ -18,7 +18,6 @@ Invariants:
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from types import MappingProxyType
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import steady_s, wall_ms
 from skuld_py.errors import Refused
 from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.ids import TaskId
@@ -129,11 +128,11 @@ class TaskContext:
 
     def log(self, words: Words) -> None:
         """Add a sentence, or a dict of plain JSON, to the task's log; written within about a second."""
-        self.journal.say(words, time.time_ns() // 1_000_000)
+        self.journal.say(words, wall_ms())
 
     def log_surely(self, words: Mapping[str, Any]) -> threading.Event:
         """Add a dict of plain JSON to the task's log, whatever else it said; the event is set once it is there."""
-        return self.journal.say_surely(words, time.time_ns() // 1_000_000)
+        return self.journal.say_surely(words, wall_ms())
 
     def claim_path(self, base: str) -> str:
         """``BASE/ID/TOKEN``: a place no other claim writes to. Readers trust the completing token's alone."""

@@ -8,7 +8,8 @@ Invariants:
   awaits; one that does not await does not hear it, and keeps all others waiting meanwhile.
 * Nothing here waits for a coroutine, except ``close``, for a moment.
 * The loop turns until ``close``. It is every task's, so one may stop it, or start beside itself what ends it by
-  ``sys.exit``: then it turns on, or all the others would never end, nor any that come.
+  ``sys.exit``: then it turns on, or all the others would never end, nor any that come. And it tells the time by a
+  clock that no task stops.
 
 Rejected: a loop for each task. Then a thousand tasks that wait for a thousand answers are a thousand threads,
 which is what async functions are written to avoid.
@@ -21,6 +22,8 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
+
+from skuld_py.client.steady import monotonic_s
 
 if TYPE_CHECKING:
     import asyncio
@@ -74,6 +77,7 @@ class EventLoop:
             import asyncio
 
             self._loop = asyncio.new_event_loop()
+            vars(self._loop)["time"] = monotonic_s
             self._thread = threading.Thread(target=self._serve, args=(self._loop,), name="event loop", daemon=True)
             self._thread.start()
         course = Course(self._loop)

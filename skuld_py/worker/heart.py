@@ -13,9 +13,9 @@ Invariants:
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
+from skuld_py.client.steady import monotonic_s
 from skuld_py.worker.helped import Helped
 from skuld_py.worker.lease import Key
 from skuld_py.worker.run import Engine, Run
@@ -34,7 +34,7 @@ class Heart(Helped):
         self._beat = beat
         self._on_trouble = on_trouble
         self._look = look
-        self._silence = Silence(stall_s, time.monotonic())
+        self._silence = Silence(stall_s, monotonic_s())
         self._runs: dict[Key, Run] = {}
         self._is_working = threading.Event()
         self._lock = threading.Lock()
@@ -83,7 +83,7 @@ class Heart(Helped):
 
     def _guard(self) -> None:
         while not self._is_closed.wait(BEAT_S):
-            if self._silence.is_too_long(time.monotonic()):
+            if self._silence.is_too_long(monotonic_s()):
                 self._tell("does not answer")
 
     def _tell(self, what: str) -> None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 
+from skuld_py.client.steady import monotonic_s, sleep
 from skuld_py.errors import SkuldError
 from skuld_py.worker.outcome import said
 from skuld_py.worker.run import Engine
@@ -61,7 +61,7 @@ class Ignition:
         threading.Thread(target=self._begin, args=(start,), name="ignition", daemon=True).start()
 
     def _begin(self, start: Callable[[], None]) -> None:
-        began = time.monotonic()
+        began = monotonic_s()
         for attempt in range(1, STARTS_MAX + 1):
             if self._is_closed:
                 return
@@ -72,12 +72,12 @@ class Ignition:
                     self._on_failure(f"Spark does not start: {error}")
                     return
                 _log.warning("the engine did not start, trying again: %s", error)
-                time.sleep(PAUSE_S)
+                sleep(PAUSE_S)
                 start = self._engine.restart
             except BaseException as error:  # of PySpark's, or since a task has changed this process
                 self._on_failure(f"Spark does not start: {said(error)}")
                 return
             else:
                 self.is_ready, self.is_replacing = True, False
-                self._on_ready(time.monotonic() - began)
+                self._on_ready(monotonic_s() - began)
                 return

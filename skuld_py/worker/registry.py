@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
@@ -164,9 +165,10 @@ def lookup(name: str) -> Callable[..., Any]:
         import_module(OWN[name])
     function = _functions.get(name)
     if function is None:
-        known = ", ".join(sorted(_functions)) or "none"
-        raise Refused("unknown_task", f"no task function is called {name[:NAME_CHARS_MAX]!r} here; start the"
-                      f" worker with the module that defines it (--app). Known are: {known}", name=name)
+        known, near = sorted(registered()), get_close_matches(name, registered(), n=1)
+        raise Refused("unknown_task", f"no task function is called {name[:NAME_CHARS_MAX]!r} here"
+                      f"{f': did you mean {near[0]}?' if near else ';'} start the worker with the module that"
+                      f" defines it (--app). Known are: {', '.join(known) or 'none'}", name=name)
     return function
 
 

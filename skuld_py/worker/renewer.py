@@ -36,7 +36,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -45,10 +44,10 @@ from typing import Any
 
 from skuld_py.client.claims import HeldClaim
 from skuld_py.client.client import Client
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import sleep, steady_s
 from skuld_py.embedded import process, python
 from skuld_py.errors import SkuldError
-from skuld_py.variables import nobodys
+from skuld_py.variables import handed_on
 from skuld_py.worker.helped import Helped
 from skuld_py.worker.lease import Key, LeaseKeeper
 from skuld_py.worker.vitals import TIMEOUT, Look, Losses, Overruns, parse_stat
@@ -76,8 +75,7 @@ class Renewer(Helped):
                  on_cancelled: Callable[[Key], None]) -> None:
         self._greeting = {"nodes": nodes, "lease_s": lease_s, "stall_s": stall_s}
         self._path = log
-        self._environment = {name: value for name, value in python.environment().items()
-                             if name not in nobodys(os.environ)}
+        self._environment = handed_on(python.environment())
         self._on_lost = on_lost
         self._on_extended = on_extended
         self._on_cancelled = on_cancelled
@@ -303,7 +301,7 @@ class _Process:
     def _bury_engine(self) -> None:
         until = self._keeper.first_deadline
         while self._has_engine() and until is not None and steady_s() < until:
-            time.sleep(BURY_LOOK_S)
+            sleep(BURY_LOOK_S)
         self._kill_engine()
 
     def _tell_lost(self, key: Key, reason: str) -> None:
@@ -346,7 +344,7 @@ class _Process:
             if self._is_orphaned():
                 self._inbox.put(lambda: None)
                 return
-            time.sleep(BURY_LOOK_S)
+            sleep(BURY_LOOK_S)
         os._exit(0)
 
     def _hear(self, words: dict[str, Any]) -> None:

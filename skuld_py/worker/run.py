@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
@@ -29,7 +28,7 @@ import attrs
 from skuld_py.calls.payloads import Call
 from skuld_py.calls.results import Carrying
 from skuld_py.calls.sight import call_line
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import monotonic_s, steady_s, wall_ms
 from skuld_py.errors import Refused
 from skuld_py.worker.assignment import Assignment, Work
 from skuld_py.worker.batches.part import Done, Item, Order
@@ -159,7 +158,7 @@ class Run:
         self.needs_spark = assignment.needs_spark
         self.is_beside = is_feeder(assignment.claim.queue)
         """Whether it takes no slot: it mostly waits, for what runs in slots."""
-        self.received_s = self.started_s = time.monotonic()
+        self.received_s = self.started_s = monotonic_s()
         self.fate: Fate | None = None
         self.deaths: int | None = None if assignment.has_past else 0
         """How many engines died under it, see ``blame``; None until that is known. Without Spark none could."""
@@ -187,7 +186,7 @@ class Run:
     @property
     def age_s(self) -> float:
         """How long it has been running."""
-        return time.monotonic() - self.started_s
+        return monotonic_s() - self.started_s
 
     @property
     def timeout_s(self) -> float | None:
@@ -243,7 +242,7 @@ class Run:
     def condemn(self, what: str) -> None:
         """Decide its fate when the engine died under it; ``what`` the engine did."""
         judged = verdict(bool(self.deaths), what)
-        self.context.journal.engine_died(what, time.time_ns() // 1_000_000)
+        self.context.journal.engine_died(what, wall_ms())
         if judged.has_failed:
             self.decide(Lot.FAILED, f"{judged.words}, as it did when this task ran before; this time it ran alone")
         else:
@@ -251,7 +250,7 @@ class Run:
 
     def start(self) -> None:
         """Call the function: in a thread of its own, or in the event loop."""
-        self.started_s = time.monotonic()
+        self.started_s = monotonic_s()
         work = self.assignment.work
         if isinstance(work, Work):
             if work.timeout_s is not None:
@@ -266,7 +265,7 @@ class Run:
 
     def join_batch(self, batch: Company) -> None:
         """Run in a batch, which calls the function and says how it ended."""
-        self.started_s = time.monotonic()
+        self.started_s = monotonic_s()
         self.batch = batch
 
     def interrupt(self) -> None:

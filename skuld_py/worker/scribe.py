@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
@@ -29,7 +28,7 @@ from functools import partial
 import attrs
 
 from skuld_py.client.client import ClaimName, Client
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import steady_s, wall_ms
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.worker.helped import Helped
 from skuld_py.worker.journal import FLUSH_S
@@ -184,7 +183,7 @@ class Scribe(Helped):
                 self._forget(ending.run)
             elif not ending.is_closed:
                 ending.is_closed = True
-                ending.run.context.journal.close(time.time_ns() // 1_000_000, ending.reason)
+                ending.run.context.journal.close(wall_ms(), ending.reason)
         if not self._flush_all(ending.run for ending in self._endings.values()):
             return
         for ending in self._endings.values():
@@ -199,7 +198,7 @@ class Scribe(Helped):
     def _flush_all(self, runs: Iterable[Run]) -> bool:
         """Write what there is of these logs; False when the cluster cannot take it now. A log that cannot be
         written (another process wrote into it, or it is full) is broken, and makes a completion a failure."""
-        now, at_ms = steady_s(), time.time_ns() // 1_000_000
+        now, at_ms = steady_s(), wall_ms()
         unwritten = [run for run in runs if run.key not in self._broken
                      and run.context.journal.take(now, at_ms) is not None]
         if len(unwritten) < 2:
@@ -209,7 +208,7 @@ class Scribe(Helped):
     def _flush(self, run: Run) -> bool:
         journal = run.context.journal
         while run.key not in self._broken:
-            batch = journal.take(steady_s(), time.time_ns() // 1_000_000)
+            batch = journal.take(steady_s(), wall_ms())
             if batch is None:
                 break
             try:

@@ -28,7 +28,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -36,10 +35,12 @@ from pathlib import Path
 
 import attrs
 
+from skuld_py.client.steady import monotonic_s, sleep
 from skuld_py.embedded import process
 from skuld_py.embedded.java import Java
 from skuld_py.errors import Refused
 from skuld_py.extras import remedy, require
+from skuld_py.variables import handed_on
 
 # Packages of the Java runtime that Spark reaches into by reflection.
 _OPENED = (
@@ -113,6 +114,7 @@ def launch(
     *,
     timeout_s: float,
     extra_options: Sequence[str] = (),
+    working_directory: Path | None = None,
 ) -> SparkJvm:
     """Start the JVM and wait until it says where it listens."""
     check_release(version("pyspark"))
@@ -125,10 +127,11 @@ def launch(
         log=files.log,
         environment={**submit_environment(java, conf, python), **told},
         stdin=subprocess.PIPE,
+        working_directory=working_directory,
         death_signal=signal.SIGTERM,
     )
     try:
-        port, secret = _await_handshake(child, handshake, files, time.monotonic() + timeout_s)
+        port, secret = _await_handshake(child, handshake, files, monotonic_s() + timeout_s)
     except BaseException:
         process.stop(child, grace_s=0)
         raise
@@ -225,7 +228,7 @@ def submit_environment(java: Java, conf: Mapping[str, str], python: str) -> dict
     address = conf.get("spark.driver.bindAddress")
     return {
         **({} if address is None else {"SPARK_LOCAL_IP": address}),
-        **os.environ,
+        **handed_on(os.environ),
         "SPARK_HOME": str(spark_home()),
         "JAVA_HOME": str(java.home),
         "PYSPARK_PYTHON": python,
@@ -267,9 +270,9 @@ def _await_handshake(
     while not handshake.exists():
         if child.poll() is not None:
             raise _failure(files, f"ended with exit status {child.returncode} while starting")
-        if time.monotonic() > deadline:
+        if monotonic_s() > deadline:
             raise _failure(files, "did not start in time")
-        time.sleep(0.01)
+        sleep(0.01)
     return read_handshake(handshake.read_bytes())
 
 

@@ -27,7 +27,6 @@ import re
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -44,6 +43,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from skuld_py.client.steady import monotonic_s
 from skuld_py.embedded import process
 from skuld_py.embedded.java import Java, find_java
 from skuld_py.errors import Refused
@@ -119,7 +119,8 @@ class _Live:
 
 class SparkRuntime:
     """Owns one JVM and one SparkSession, with ``slots`` Spark tasks at a time unless ``conf`` names a master, in a
-    directory of its own. ``apps`` are modules that executors elsewhere must find."""
+    directory of its own. ``apps`` are modules that executors elsewhere must find. ``started_in``: the directory in
+    which the JVM runs, whatever has become of the current one."""
 
     def __init__(
         self,
@@ -130,12 +131,14 @@ class SparkRuntime:
         java: Java | None = None,
         machine_learning: bool = False,
         apps: Sequence[str] = (),
+        started_in: Path | None = None,
         start_timeout_s: float = 120.0,
     ) -> None:
         self._files = spark_jvm.Files(directory.absolute())
         self._slots = slots or os.cpu_count() or 1
         self._asked = dict(conf or {})
         self._apps = apps
+        self._started_in = started_in
         self._archive: Path | None = None
         self._java = java
         self._machine_learning = machine_learning
@@ -213,7 +216,7 @@ class SparkRuntime:
         count = live.supervisor.ask(count_executors, timeout_s)
         if count is None:
             return False
-        standing = executors.look(count, time.monotonic())
+        standing = executors.look(count, monotonic_s())
         if standing is Standing.NONE_YET and executors.is_news:
             _log.warning("no executor has come yet; is there room for %s?", self._asked[spark_conf.MASTER])
         if standing is Standing.LOST:
@@ -296,7 +299,7 @@ class SparkRuntime:
         with self._changing:
             if self._live is not None:
                 raise Refused("spark_running", "stop this Spark runtime before training its class archive")
-            java = self._java or find_java()
+            java = self._java or find_java(directory=self._started_in)
             classes = self._files.directory / "classes.list"
             self._start(extra_options=[f"-XX:DumpLoadedClassList={classes}", "-Xshare:off"])
             try:
@@ -317,7 +320,7 @@ class SparkRuntime:
         if SparkContext._active_spark_context is not None:
             message = "this process already has a SparkContext; stop that one, or use a process of its own"
             raise Refused("spark_running", message)
-        java = self._java or find_java()
+        java = self._java or find_java(directory=self._started_in)
         conf = spark_conf.whole(self._files, self._slots, self._asked)
         self._hold.enter_context(process.held(self._files.directory))
         try:
@@ -330,6 +333,7 @@ class SparkRuntime:
                 spark_conf.python_of(conf),
                 timeout_s=self._start_timeout_s,
                 extra_options=extra_options or [],
+                working_directory=self._started_in,
             )
             self._live = self._connect(jvm, conf)
         except BaseException:
@@ -353,7 +357,7 @@ class SparkRuntime:
             session = _connect(jvm, spark_conf.python_of(conf))
             context = session.sparkContext
             self._ship(context, conf)
-            executors = None if spark_conf.has_varying_executors(conf) else Executors(time.monotonic())
+            executors = None if spark_conf.has_varying_executors(conf) else Executors(monotonic_s())
             return _Live(jvm, session, context._jsc.sc(), _Supervisor(), executors, _described(context),
                          _parts(session))
         except (Py4JError, PySparkException, OSError) as error:

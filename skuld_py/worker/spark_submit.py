@@ -20,9 +20,10 @@ DEFAULTS = {"spark.master": "local[*]", "spark.log.level": "WARN"}
 
 
 def command(directory: Path, asked: Mapping[str, str], file: Path, arguments: Sequence[str],
-            main_class: str | None, py_files: Sequence[Path]) -> tuple[list[str], dict[str, str]]:
+            main_class: str | None, py_files: Sequence[Path],
+            working_directory: Path | None = None) -> tuple[list[str], dict[str, str]]:
     """The command, and what is to be in its environment. Writes its settings into the directory."""
-    files, java = spark_jvm.Files(directory / "spark"), find_java()
+    files, java = spark_jvm.Files(directory / "spark"), find_java(directory=working_directory)
     (files.scratch / "tmp").mkdir(parents=True, mode=0o700)
     every = [*asked.get(spark_conf.PY_FILES, "").split(","), *map(str, py_files)]
     conf = spark_conf.whole(files, 1, {**DEFAULTS, "spark.app.name": file.stem, **asked, DEPLOY_MODE: "client"})

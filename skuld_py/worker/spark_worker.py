@@ -17,7 +17,6 @@ Invariants:
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from skuld_py.calls.payloads import Call
+from skuld_py.client.steady import monotonic_s, sleep
 from skuld_py.errors import Refused
 from skuld_py.worker.batches.part import Done, Item, Order, run_part
 from skuld_py.worker.context import TaskContext
@@ -56,8 +56,9 @@ class SparkEngine:
     """Runs task functions against a ``SparkRuntime``."""
 
     def __init__(self, directory: Path, *, conf: Mapping[str, str] | None = None, machine_learning: bool = False,
-                 apps: Sequence[str] = ()) -> None:
-        self._runtime = SparkRuntime(directory, conf=conf, machine_learning=machine_learning, apps=apps)
+                 apps: Sequence[str] = (), started_in: Path | None = None) -> None:
+        self._runtime = SparkRuntime(directory, conf=conf, machine_learning=machine_learning, apps=apps,
+                                     started_in=started_in)
         self._pools = Pools()
         self._homes: dict[str, Home] = {}
         self._cancelled: set[str] = set()
@@ -165,16 +166,16 @@ class SparkEngine:
 
     def is_swept(self) -> bool:
         """Cancel what runs and belongs to no running task; False when it does not end."""
-        sweep = Sweep(time.monotonic())
+        sweep = Sweep(monotonic_s())
         while (seen := self._runtime.jobs(self._groups)) is not None:
-            found = sweep.look(time.monotonic(), *seen, self._runtime.escaped_tasks(self._groups) or ())
+            found = sweep.look(monotonic_s(), *seen, self._runtime.escaped_tasks(self._groups) or ())
             if found.cancel:
                 self._runtime.cancel_jobs(found.cancel)
             if found.interrupt:
                 self._runtime.interrupt_tasks(found.interrupt)
             if found.is_quiet is not None:
                 return found.is_quiet
-            time.sleep(LOOK_S)
+            sleep(LOOK_S)
         return False
 
     def _groups(self) -> list[str]:

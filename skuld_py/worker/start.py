@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 
 from skuld_py.client.verbs import NODES_VARIABLE
+from skuld_py.embedded.process import standing
 from skuld_py.worker.apps import load_apps, warn_of_spark
 from skuld_py.worker.kinds.allowed import Allowed, allowing
 from skuld_py.worker.late_engine import LateEngine
@@ -37,23 +38,25 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
     if conf and MASTER in conf:
         check_master(conf[MASTER])
     os.environ[NODES_VARIABLE] = ",".join(nodes)  # what tasks send goes where they come from
+    started_in = standing(None)  # a task may change the current one
     has_kinds = allowed is not None and (allowed.kinds or allowed.scripts is not None)
     load_apps(app, py_files_here(conf or {}), may_lack=bool(has_kinds))
     status: int | None = None
     with contextlib.ExitStack() as held:
         held.callback(lambda: None if status is None else leave(status))
         held.enter_context(allowing(attrs.evolve(allowed or Allowed(), apps=tuple(app), conf=dict(conf or {}),
-                                                 lease_s=lease_s)))
+                                                 lease_s=lease_s, started_in=started_in)))
         if directory is None:
             directory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="skuld-worker-")))
-        directory = directory.absolute()  # a task may change the current one
+        directory = directory.absolute()
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = directory / "spark"
 
         def make() -> Engine:
             from skuld_py.worker.spark_worker import SparkEngine
 
-            return SparkEngine(place, conf=conf, machine_learning=machine_learning, apps=app)
+            return SparkEngine(place, conf=conf, machine_learning=machine_learning, apps=app,
+                               started_in=started_in)
 
         engine = LateEngine(make)
         warn_of_spark(engine.missing)

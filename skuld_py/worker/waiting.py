@@ -5,9 +5,9 @@ In the worker's thread. Each is here once, in the order in which it came.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from skuld_py.client.steady import monotonic_s
 from skuld_py.model.task import Task
 from skuld_py.worker.ahead import PATIENCE_S
 from skuld_py.worker.blame import deaths_under
@@ -41,7 +41,7 @@ class Waiting:
         """Those that were claimed ahead and have waited for longer than was thought; they do so no more.
         ``patience_s``: how much longer than others one may wait. ``is_held_up``: only those of
         which this is so."""
-        before_s = time.monotonic() - PATIENCE_S
+        before_s = monotonic_s() - PATIENCE_S
         return self.take({run.key for run in self.runs
                           if run.received_s + patience_s(run) < before_s and run.deaths == 0
                           and (has_spark or not run.needs_spark) and (is_held_up is None or is_held_up(run))})

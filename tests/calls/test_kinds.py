@@ -69,6 +69,12 @@ def test_parameters_are_what_they_were_behind_the_wire() -> None:
     assert sql.checked(*call.args, **call.kwargs).parameters == values
 
 
+@pytest.mark.parametrize("value", [object(), [1, object()]], ids=["alone", "in a list"])
+def test_a_parameter_that_cannot_travel_is_refused_by_its_name_and_with_what_can(value: object) -> None:
+    with pytest.raises(Refused, match=r"^parameters\['day'\]: is a object; a parameter is None, bool, int, float"):
+        skuld_py.sql("select :day", {"day": value})
+
+
 @pytest.mark.parametrize(("field", "kwargs"), [
     *(("text", {"text": text}) for text in ("", 1, "-- nothing", "x" * (1 << 20 | 1), "select 1;" * 101)),
     ("parameters", {"parameters": [1]}), ("parameters['a b']", {"parameters": {"a b": 1}}),

@@ -74,6 +74,21 @@ def test_a_document_has_the_facts_of_its_record() -> None:
     assert (made["event"], made["count"], made["level"], made["message"]) == ("elected", 2, "info", "said so")
 
 
+def test_a_line_has_the_time_that_it_is_though_a_task_has_stopped_that_of_the_module(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    written, now = io.StringIO(), time.gmtime().tm_year
+    handler = logs._Handler(written)
+    handler.setFormatter(logs._Lines(logs._LINE))
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+
+    handler.handle(logging.LogRecord("skuld_py.x", logging.INFO, "", 0, "said", (), None))
+
+    line = re.fullmatch(r"(\d{4})-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}[+-]\d{4} INFO skuld_py\.x: said\n",
+                        written.getvalue())
+    assert line is not None and int(line[1]) >= now
+
+
 @pytest.mark.parametrize("verb", ["node", "gateway", "worker"])
 def test_each_verb_that_stays_has_the_options(verb: str) -> None:
     shown = CliRunner().invoke(main, [verb, "--help"]).output

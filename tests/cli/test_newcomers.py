@@ -7,7 +7,9 @@ from click.testing import CliRunner, Result
 
 import skuld_py
 from skuld_py.cli import failures
+from skuld_py.cli.get import _outcomes_said
 from skuld_py.cli.main import main
+from skuld_py.client.options import Retry
 from skuld_py.client.waiting import End
 from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId, to_text
@@ -76,6 +78,20 @@ def test_a_call_is_no_step_and_what_is_one_is_said() -> None:
 def test_an_option_that_there_is_not_is_answered_with_what_was_meant(option: str, told: str) -> None:
     with pytest.raises(Refused, match=told):
         add.send_with(**{option: 3})  # type: ignore[arg-type]
+
+
+def test_an_error_that_another_attempt_may_cure_or_has_cured_is_the_last_one() -> None:
+    with MemoryClient() as client:
+        tasks = [client.enqueue("sums", b"1 + 1", retry=Retry(most, backoff_s=0)) for most in (1, 2)]
+        for claim in client.claim("sums", n=2):
+            client.fail(claim, b"no paper")
+        dead, waiting = (dict(_outcomes_said(client.get(task))) for task in tasks)
+        again, = client.claim("sums")
+        client.complete(again, "2")
+        completed = dict(_outcomes_said(client.get(tasks[1])))
+
+    assert dead == {"error": "no paper"} and waiting == {"last error": "no paper"}
+    assert completed == {"result": "2", "last error": "no paper"}
 
 
 def test_a_task_that_has_not_ended_is_named() -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import attrs
 import zmq
 
-from skuld_py.client.minting import wall_ms
+from skuld_py.client.steady import wall_ms
 from skuld_py.errors import Malformed
 from skuld_py.model import messages as m
 from skuld_py.model.document import Member

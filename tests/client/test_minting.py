@@ -12,7 +12,8 @@ import skuld_py
 from client.doors import node_in_memory
 from skuld_py import AsyncClient, Client, Refused
 from skuld_py.client.asking import Blocking
-from skuld_py.client.minting import AHEAD_MS, Minter, wall_ms
+from skuld_py.client.minting import AHEAD_MS, Minter
+from skuld_py.client.steady import wall_ms
 from skuld_py.model.ids import time_of
 from skuld_py.testing import AsyncMemoryClient, MemoryClient
 

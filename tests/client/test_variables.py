@@ -10,7 +10,7 @@ import pytest
 
 from skuld_py import AsyncClient, Client, Refused
 from skuld_py.cli.main import main
-from skuld_py.variables import TOLD, VERBS, check_client, check_process
+from skuld_py.variables import TOLD, VERBS, check_client, check_process, handed_on
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +46,11 @@ def test_what_is_set_after_the_first_client_was_made_keeps_nobody_from_making_an
     Client("127.0.0.1:1").close()
     monkeypatch.setenv("SKULD_XYZZY", "1")
     Client("127.0.0.1:1").close()
+
+
+def test_a_program_that_a_worker_starts_is_told_no_name_of_nobody() -> None:
+    kept = {"PATH": "/bin", "SKULD_NODES": "127.0.0.1:1", "SKULD_TASK": "x", "SKULD_WORKER_SLOTS": "2"}
+    assert handed_on({**kept, "SKULD_XYZZY": "1", "SKULD_NODEZ": "2"}) == kept
 
 
 def test_what_begins_with_any_verb_s_name_is_that_verb_s_to_judge() -> None:

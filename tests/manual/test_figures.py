@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from manual import written
 from manual.commands import verb_of
 from skuld_py.archive import archiver
 from skuld_py.cli import failures, situation
+from skuld_py.client.options import Retry
 from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.config import DEFAULT_LIMITS, PARTITIONS_MAX, Parameters
 from skuld_py.config.timing import DEFAULT_TIMING, Retention
@@ -36,6 +38,13 @@ def default_of(line: str, option: str) -> object:
 def page(name: str) -> str:
     """A page as one line."""
     return " ".join(dict(written.pages())[name].split())
+
+
+def test_the_page_of_workers_writes_out_how_often_a_task_is_tried() -> None:
+    kept = {field.name: getattr(Retry(), field.name) for field in attrs.fields(Retry)
+            if field.name not in ("on", "never")}
+    written_out = ", ".join(f"{name}={value!r}" for name, value in kept.items())
+    assert f"Without a word it is `Retry({written_out})`" in page("workers.md")
 
 
 GUARANTEES = {

@@ -42,7 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "self._groups += [group[middle:], group[:middle]]", "self._groups += [group[middle:]]", "W5", FOUND,
            seeds=0),
     mutant("budget-unheard", "a job goes on when items are slower than was thought", "part.run_part",
-           "time.monotonic() - began >= order.budget_s", "False", "W5", BUDGET, seeds=0),
+           "monotonic_s() - began >= order.budget_s", "False", "W5", BUDGET, seeds=0),
     mutant("budget-before-the-first", "a job without time does nothing, again and again", "part.run_part",
            "if endings and (size", "if (size", "W5", BUDGET, seeds=0),
     mutant("results-without-end", "a job gives back more than its driver can hold", "part.run_part",

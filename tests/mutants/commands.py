@@ -42,13 +42,21 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("variable-of-quotas-refused", "clients refuse what a verb is told", "variables.VERBS", '"quota", ', "",
            "A2", VARIABLES, seeds=0),
     mutant("variable-told-to-renewers", "a renewer is told what its client refuses, and started for ever",
-           "Renewer.__init__", "if name not in nobodys(os.environ)", "if name", "W7",
+           "Renewer.__init__", "handed_on(python.environment())", "python.environment()", "W7",
            "tests/worker/test_desk.py::"
            "test_a_renewer_is_told_no_variable_that_would_keep_it_from_making_a_client", seeds=0),
     mutant("variable-told-to-later-renewers", "a renewer that replaces one is told what a task has set",
            "Renewer._launch", "env=self._environment", "env=python.environment()", "W7",
            "tests/worker/test_desk.py::"
            "test_a_renewer_is_told_no_variable_that_would_keep_it_from_making_a_client", seeds=0),
+    mutant("variable-handed-to-drivers", "no driver makes a client once a task has set a variable",
+           "driver.guarded", "handed_on(python.environment())", "python.environment()", "A2",
+           "tests/worker/test_drivers.py::"
+           "test_a_driver_is_started_where_its_worker_was_and_makes_clients_whatever_tasks_have_set", seeds=0),
+    mutant("variable-handed-to-spark", "no client is made in Spark's processes once a task has set a variable",
+           "spark_jvm.submit_environment", "**handed_on(os.environ)", "**os.environ", "A2",
+           "tests/worker/test_kinds.py::"
+           "test_settings_of_a_driver_are_for_this_user_alone_and_it_is_here", seeds=0),
     mutant("variable-of-kubernetes-refused", "no client runs beside a Service of our name", "variables._is_link",
            "return found.end() == len(name)", "return False", "A2", VARIABLES, seeds=0),
     _seen_by("test_no_verb_is_loaded_but_the_one_that_was_asked_for", "variable-loads-all-verbs",

@@ -11,9 +11,26 @@ VALUES = "tests/cli/test_json.py::test_a_result_is_bytes_and_a_value_is_what_it_
 NEW = "tests/cli/test_newcomers.py::"
 RESUMED = ("tests/cli/test_keys_verbs.py::"
            "test_a_cluster_is_created_with_the_keys_that_a_run_before_has_written")
+MISSPELT = ("tests/worker/test_registry.py::"
+            "test_a_misspelt_name_is_answered_with_the_one_that_is_meant_and_with_the_application_s_own")
 FAILURES = "tests/worker/test_failure_words.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("misspelt-alone", "who misspells a function's name is not told which is meant", "registry.lookup",
+           "get_close_matches(name, registered(), n=1)", "()", "W8", MISSPELT, seeds=0),
+    mutant("own-functions-offered", "who misspells a name is offered those that Skuld keeps for itself",
+           "registry.lookup", "sorted(registered())", "sorted(_functions)", "W8", MISSPELT, seeds=0),
+    mutant("parameters-of-anything", "a parameter that cannot travel is not named", "sql._written",
+           "    except (TypeError, ValueError, RecursionError):\n", "    except MemoryError:\n", "W8",
+           "tests/calls/test_kinds.py::"
+           "test_a_parameter_that_cannot_travel_is_refused_by_its_name_and_with_what_can", seeds=0),
+    mutant("quotes-left-out", "a text in the place of a number looks like one", "preludes.start_of",
+           "{delay_s!r:.64}", "{delay_s}", "W8",
+           "tests/worker/test_sending.py::"
+           "test_a_time_of_the_last_century_is_answered_with_what_was_meant", seeds=0),
+    mutant("cured-errors", "a task that is completed is shown with an error as if it had failed",
+           "get._outcomes_said", '"error" if task.state == "dead" else "last error"', '"error"', "W8", NEW +
+           "test_an_error_that_another_attempt_may_cure_or_has_cured_is_the_last_one", seeds=0),
     mutant("drained-at-bare-addresses", "a node at an IPv6 address is asked at what is no address",
            "dial.address_of", 'if ":" in host else', "if not host else", "W8",
            "tests/cli/test_drain.py::test_nodes_are_asked_at_addresses_that_a_client_takes", seeds=0),

@@ -14,7 +14,34 @@ CLOSED = "tests/worker/test_flow.py::test_the_end_of_a_worker_does_not_hang_on_w
 APART = ("tests/worker/test_spark_session.py::"
          "test_a_pyspark_that_a_task_took_apart_is_no_more_alive_than_its_jvm_would_be")
 
+CLOCKS = "tests/worker/test_own_clocks.py::"
+STILL = CLOCKS + "test_clocks_are_the_system_s_whatever_becomes_of_the_module"
+DELETED = ("tests/embedded/test_java.py::"
+           "test_a_directory_that_was_deleted_is_said_to_be_the_reason_and_not_the_java")
+STARTED = ("tests/worker/test_drivers.py::"
+           "test_a_driver_is_started_where_its_worker_was_and_makes_clients_whatever_tasks_have_set")
+
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("clocks-by-the-module", "a task that freezes time stops its worker's clocks", "steady.monotonic_s",
+           "return read(_AWAKE)", "return time.clock_gettime(_AWAKE)", "W4", STILL, seeds=0),
+    mutant("clocks-by-name", "what freezes time finds the clocks of a worker by their names", "client.steady",
+           "Reader = Callable[[int], float]\n", "Reader = Callable[[int], float]\n_READ = time.clock_gettime\n",
+           "W4", STILL, seeds=0),
+    mutant("lines-by-the-module", "a task that freezes time makes its worker's log lie", "logs._Handler.emit",
+           "        record.created = wall_s()\n", "", "W4", "tests/cli/test_logs.py::"
+           "test_a_line_has_the_time_that_it_is_though_a_task_has_stopped_that_of_the_module", seeds=0),
+    mutant("loops-by-the-module", "a task that freezes time stops all async tasks of its worker",
+           "EventLoop.start", '            vars(self._loop)["time"] = monotonic_s\n', "", "W4",
+           CLOCKS + "test_the_event_loop_of_a_worker_tells_the_time_by_the_worker_s_clock", seeds=0),
+    mutant("deleted-is-no-java", "where the directory was deleted every Java seems to be broken",
+           "java.find_java", "process.standing(directory)", "directory or Path()", "W4", DELETED, seeds=0),
+    mutant("elsewhere-is-no-java", "a Java is tried where a task left the process", "java._probe",
+           "            cwd=place,\n", "", "W4", DELETED, seeds=0),
+    mutant("spark-anywhere", "Spark is started where a task left the worker", "spark_jvm.launch",
+           "        working_directory=working_directory,\n", "", "W4", "tests/worker/test_places.py::"
+           "test_spark_starts_where_the_worker_was_started_or_it_is_said_that_this_is_gone", seeds=0),
+    mutant("drivers-anywhere", "a driver is started where a task left the worker", "driver.guarded",
+           "cwd=standing(working_directory)", "cwd=None", "W4", STARTED, seeds=0),
     mutant("words-that-leave", "an error whose text ends the thread keeps its slot for ever", "outcome.said",
            "    except BaseException as problem:\n", "    except Exception as problem:\n", "W4", OWN_CODE,
            seeds=0),

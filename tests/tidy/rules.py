@@ -314,6 +314,14 @@ def purity(module: str, source: str) -> list[str]:
     return complaints + _impure_calls(module, source) + _unseeded(module, source)
 
 
+def clocks(module: str, source: str) -> list[str]:
+    """Where tasks run, nothing tells the time by the module ``time``, which one of them may freeze."""
+    if room_of(module) not in {"client", "datasource", "output", "worker"} or module == f"{PACKAGE}.client.steady":
+        return []
+    return [f"{module}:{line}: take clocks from client.steady" for line, name in imports(module, source)
+            if name.split(".")[0] == "time"]
+
+
 def _impure_calls(module: str, source: str) -> list[str]:
     banned = IMPURE_BUILTINS if is_pure(module) else UNSTABLE_BUILTINS
     return [

@@ -21,9 +21,8 @@ def test_the_package_has_modules_to_look_at() -> None:
     assert {"skuld_py.errors", "skuld_py.config.timing"} <= {module for module, _ in rules.modules()}
 
 
-@pytest.mark.parametrize(
-    "rule", [rules.layers, rules.wings, rules.spark, rules.purity], ids=lambda rule: str(rule.__name__)
-)
+@pytest.mark.parametrize("rule", [rules.layers, rules.wings, rules.spark, rules.purity, rules.clocks],
+                         ids=lambda rule: str(rule.__name__))
 def test_the_package_keeps(rule: Rule) -> None:
     complaints = [each for module, source in rules.modules() for each in rule(module, source)]
 
@@ -191,10 +190,21 @@ PURITY_KEPT = {
     "the runtime": ("skuld_py.runtime.clock", "import time, random\nx = random.random() + hash('x')"),
 }
 
+CLOCKS_BROKEN = {
+    "the module": ("skuld_py.worker.run", "import time"),
+    "a name of it": ("skuld_py.client.client", "def f():\n    from time import monotonic"),
+}
+
+CLOCKS_KEPT = {
+    "the clocks themselves": ("skuld_py.client.steady", "import time"),
+    "where no task runs": ("skuld_py.cli.top", "import time"),
+    "a namesake": ("skuld_py.output.store", "from datetime import time"),
+}
+
 BROKEN = [(rules.layers, LAYERS_BROKEN), (rules.wings, WINGS_BROKEN), (rules.spark, SPARK_BROKEN),
-          (rules.purity, PURITY_BROKEN)]
+          (rules.purity, PURITY_BROKEN), (rules.clocks, CLOCKS_BROKEN)]
 KEPT = [(rules.layers, LAYERS_KEPT), (rules.wings, WINGS_KEPT), (rules.spark, SPARK_KEPT),
-        (rules.purity, PURITY_KEPT)]
+        (rules.purity, PURITY_KEPT), (rules.clocks, CLOCKS_KEPT)]
 
 
 @pytest.mark.parametrize(

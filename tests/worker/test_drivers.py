@@ -24,6 +24,7 @@ from skuld_py.client.client import Client
 from skuld_py.client.options import Retry
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView
 from skuld_py.worker.context import ClaimLost, TaskContext
@@ -178,6 +179,25 @@ def test_a_driver_that_ends_well_gives_the_end_of_what_it_said(place: Place) -> 
     result = ran(short("talk"), place, talk)
     assert len(result) == script.RESULT_CHARS and result.endswith("xend\n")
     assert sum(len(str(entry)) for entry in talk.said) < 10_000
+
+
+def test_a_driver_is_started_where_its_worker_was_and_makes_clients_whatever_tasks_have_set(
+        place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scripts" / "jobs" / "short.py").write_text(
+        "import os\nfrom skuld_py import Client\nwith Client('127.0.0.1:1'): print(os.getcwd())\n")
+    started_in, lost = tmp_path / "home", tmp_path / "lost"
+    started_in.mkdir()
+    lost.mkdir()
+    place.allowed = attrs.evolve(place.allowed, started_in=started_in)
+    monkeypatch.setenv("SKULD_XYZZY", "set by a task")
+    monkeypatch.chdir(lost)
+    lost.rmdir()
+
+    assert ran(short(), place) == f"{started_in}\n"
+
+    started_in.rmdir()
+    with pytest.raises(Refused, match=r"the directory in which .*home, was deleted"):
+        ran(short(), place)
 
 
 @pytest.mark.parametrize(("what", "words"), [("3", r"with status 3; .*trouble"), ("kill", r"by signal 9 \(out")])

@@ -77,13 +77,15 @@ def test_settings_of_a_driver_are_for_this_user_alone_and_it_is_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     java = Java(Path("/java"), Path("/java/bin/java"), 17, "a test")
-    monkeypatch.setattr(spark_submit, "find_java", lambda: java)
+    monkeypatch.setattr(spark_submit, "find_java", lambda directory: java)
+    monkeypatch.setenv("SKULD_XYZZY", "set by a task")
     asked = {"spark.submit.deployMode": "cluster", "spark.hadoop.key": "secret",
              "spark.submit.pyFiles": "/w/a.zip"}
     line, environment = spark_submit.command(tmp_path, asked, Path("/s/app.jar"), ["--x"], "acme.Main",
                                              [Path("/s/b.zip")])
     assert line[line.index("--class"):] == ["--class", "acme.Main", "/s/app.jar", "--x"]
     assert "secret" not in " ".join([*line, *environment.values()])
+    assert "SKULD_XYZZY" not in environment, "clients of the driver would refuse it"
     settings, = tmp_path.glob("spark/spark.conf")
     assert stat.S_IMODE(settings.stat().st_mode) == 0o600
     said = settings.read_text().splitlines()

@@ -54,6 +54,13 @@ def test_an_unknown_name_is_answered_with_the_remedy() -> None:
     assert refusal.value.code == "unknown_task"
 
 
+def test_a_misspelt_name_is_answered_with_the_one_that_is_meant_and_with_the_application_s_own() -> None:
+    lookup("skuld:script")  # which registers it
+    with pytest.raises(Refused, match=r"reprot' here: did you mean \S+:report\? start .*Known are: ") as refusal:
+        lookup(f"{__name__}:reprot")
+    assert "skuld:" not in refusal.value.message
+
+
 def test_two_functions_of_one_name_are_refused() -> None:
     with pytest.raises(Refused, match="two task functions") as refusal:
         exec(compile("import skuld_py\n@skuld_py.task(name='reports.named')\ndef other(spark, context): ...",

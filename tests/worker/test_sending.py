@@ -177,6 +177,8 @@ def test_a_delay_is_a_time_from_now(client: MemoryClient) -> None:
 
 
 def test_a_time_of_the_last_century_is_answered_with_what_was_meant(client: MemoryClient) -> None:
+    with pytest.raises(Refused, match=r"delay_s: '1' is no number"):
+        report.send_with(delay_s="1")("a")
     with pytest.raises(Refused, match=r"not_before: 60 is 1970-01-01 00:01 UTC.*delay_s"):
         client.enqueue("q", b"x", not_before=60)
     with pytest.raises(Refused, match=r"expires: 60 is 1970.*time\.time"):

@@ -58,10 +58,7 @@ def sql(text: str, parameters: Mapping[str, Any] | None = None, *, output: str |
     kwargs: dict[str, Any] = {"output": output, "format": format, "rows": rows}
     kwargs = {name: value for name, value in kwargs.items() if value != _DEFAULTS[name]}
     kwargs |= {name: dict(value) for name, value in (("options", options), ("conf", conf)) if value}
-    try:
-        values = {name: marked(value) for name, value in given.items()}
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise fields.wrong("parameters", str(problem)) from None
+    values = {name: _written(name, value) for name, value in given.items()}
     return payloads.pack(SQL, [text, *([values] if values else [])], kwargs, payloads.AS_IT_IS)
 
 
@@ -88,8 +85,22 @@ def sql_conf(conf: Any) -> dict[str, str]:
                        "only settings of Spark SQL, spark.sql..., are a task's; give others to the worker, --conf")
 
 
+def _written(name: str, value: Any) -> Any:
+    """A parameter as it travels."""
+    try:
+        return marked(value)
+    except (TypeError, ValueError, RecursionError):
+        every = value if type(value) is list else [value]
+        odd = (each for each in every if each is not None and type(each) not in _KINDS)
+        raise _strange(_place(name), next(odd, value)) from None
+
+
+def _place(name: str) -> str:
+    return f"parameters[{name!r:.60}]"
+
+
 def _parameter(name: str, value: Any) -> Any:
-    where = f"parameters[{name!r:.60}]"
+    where = _place(name)
     if _NAME.fullmatch(name) is None:
         raise fields.wrong(where, "is no name that can stand behind a colon")
     try:

@@ -15,13 +15,13 @@ What happens is told to the worker's thread in parts: items that are done are wr
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from itertools import count
 
 import attrs
 
 from skuld_py.client.attending import BatchStatus
+from skuld_py.client.steady import monotonic_s, wall_ms
 from skuld_py.config import FUNCTION_CHARS
 from skuld_py.worker.assignment import Kind
 from skuld_py.worker.batches.halving import Halving
@@ -64,8 +64,8 @@ class Batch:
         self._first_words = ""
         self.name = f"{runs[0].context.name}:batch-{next(_numbers)}"
         """The group of its jobs, which no other batch ever has."""
-        self.started_s = time.monotonic()
-        self._since_ms = time.time_ns() // 1_000_000
+        self.started_s = monotonic_s()
+        self._since_ms = wall_ms()
         self._parts = (0, 0)
         self._engine = engine
         self._on_outcome = on_outcome
@@ -81,7 +81,7 @@ class Batch:
     @property
     def age_s(self) -> float:
         """How long it has been running."""
-        return time.monotonic() - self.started_s
+        return monotonic_s() - self.started_s
 
     @property
     def status(self) -> BatchStatus:
@@ -137,7 +137,7 @@ class Batch:
             self._on_outcome(self, Outcome([(run, failed(missing)) for run in runs], is_over=True))
             return
         while not self._stopped.is_set() and (group := halving.take()):
-            began = time.monotonic()
+            began = monotonic_s()
             try:
                 outcome = self._outcome(group, began)
             except BaseException as error:
@@ -162,7 +162,7 @@ class Batch:
         early = {} if flow is None else flow.begin(group)
         going = [run for run in group if run.key not in early] if early else group
         done = self._engine.call_many(self.name, self.order, [_item(run) for run in going]) if going else ()
-        outcome = _outcome(going, done, time.monotonic() - began)
+        outcome = _outcome(going, done, monotonic_s() - began)
         if flow is None:
             return outcome
         refused = [(run, early[run.key]) for run in group if run.key in early]

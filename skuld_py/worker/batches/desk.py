@@ -13,10 +13,10 @@ Invariants:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from skuld_py.client.attending import BatchStatus
+from skuld_py.client.steady import monotonic_s
 from skuld_py.worker.assignment import Kind
 from skuld_py.worker.batches.batch import Batch, Outcome
 from skuld_py.worker.batches.part import Order
@@ -45,7 +45,7 @@ class Desk:
 
     def look(self) -> None:
         """See how far the batches are. Called each second, in a thread that may wait for the engine."""
-        now = time.monotonic()
+        now = monotonic_s()
         long = [batch for batch in tuple(self._batches.values()) if batch.age_s >= TOLD_S]
         for batch in long:
             batch.look()

@@ -22,7 +22,6 @@ import faulthandler
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from types import FrameType
@@ -31,6 +30,7 @@ from typing import Any
 import attrs
 
 from skuld_py.calls.payloads import decode_call
+from skuld_py.client.steady import monotonic_s
 from skuld_py.errors import Refused
 from skuld_py.worker.endings import Ending, Failed, Returned, ended_by, ended_with, failed, refused
 from skuld_py.worker.outcome import error_of, said
@@ -78,7 +78,7 @@ class _TimedOut(BaseException):
 
 def run_part(order: Order, items: Iterable[Item]) -> Iterator[Done]:
     """Run all items of a part. Gives one value; as Spark wants it, in an iterator."""
-    began = time.monotonic()
+    began = monotonic_s()
     try:
         function = _found(order)
     except Exception as error:  # the module is not here, or cannot be imported here
@@ -86,18 +86,18 @@ def run_part(order: Order, items: Iterable[Item]) -> Iterator[Done]:
         yield Done(tuple(broken for _ in items), 0.0)
         return
     traits = traits_of_function(function)
-    started = time.monotonic()
+    started = monotonic_s()
     endings: list[Ending | None] = []
     size = 0
     for payload, timeout_s in items:
-        if endings and (size >= order.bytes_max or time.monotonic() - began >= order.budget_s):
+        if endings and (size >= order.bytes_max or monotonic_s() - began >= order.budget_s):
             endings.append(None)
             continue
         ending = _ending(function, traits, payload, timeout_s)
         endings.append(ending)
         if isinstance(ending, Returned):
             size += len(ending.result)
-    yield Done(tuple(endings), time.monotonic() - started)
+    yield Done(tuple(endings), monotonic_s() - started)
 
 
 def _found(order: Order) -> Callable[..., Any]:

@@ -25,7 +25,8 @@ ADOPT_S = 30.0
 class Allowed:
     """``kinds`` are reserved names. ``scripts``: the directory for application files. ``apps``: the modules in
     which streams find their functions. ``conf``: the settings of Spark with which scripts begin. ``lease_s``: the
-    worker's. ``adopt_s``: how long a script's driver may outlive its claim."""
+    worker's. ``adopt_s``: how long a script's driver may outlive its claim. ``started_in``: where drivers are
+    started; without one, in the current directory."""
 
     kinds: frozenset[str] = frozenset()
     scripts: Path | None = None
@@ -33,6 +34,7 @@ class Allowed:
     conf: Mapping[str, str] = attrs.field(factory=dict)
     lease_s: float = 30.0
     adopt_s: float = ADOPT_S
+    started_in: Path | None = None
 
 
 _now = [Allowed()]

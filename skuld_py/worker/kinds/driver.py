@@ -20,7 +20,9 @@ from typing import Any
 
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded import python
+from skuld_py.embedded.process import standing
 from skuld_py.errors import Refused
+from skuld_py.variables import handed_on
 from skuld_py.worker.kinds.drivers import Intent
 from skuld_py.worker.kinds.machine import CLAIM_VARIABLE, Machine, Process, is_of
 
@@ -109,14 +111,15 @@ def clear(intent: Intent) -> None:
 
 
 def guarded(claim: str, directory: Path, command: Sequence[str], environment: Mapping[str, str],
-            machine: Machine, lease_s: float, adopt_s: float) -> Intent:
+            machine: Machine, lease_s: float, adopt_s: float, working_directory: Path | None = None) -> Intent:
     """Start a guardian with a driver that waits for its start; what is to be written down before."""
-    own = {**python.environment(), CLAIM_VARIABLE: claim}
+    own = {**handed_on(python.environment()), CLAIM_VARIABLE: claim}
     reap()
     (directory / OWNER).write_text(claim)
     with (directory / "guardian.log").open("wb") as log:
         child = subprocess.Popen(python.module_command("skuld_py.worker.kinds.guardian"), stdin=subprocess.PIPE,
-                                 stdout=subprocess.PIPE, stderr=log, env=own, start_new_session=True)
+                                 stdout=subprocess.PIPE, stderr=log, env=own, start_new_session=True,
+                                 cwd=standing(working_directory))
     assert child.stdin is not None and child.stdout is not None
     spec = {"claim": claim, "directory": str(directory), "command": [*command], "environment": {**environment},
             "adopt_s": adopt_s}

@@ -30,12 +30,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import sleep, steady_s
 from skuld_py.worker.journal import pause_s
 from skuld_py.worker.kinds.guard import Attached, Do, Ended, Event, Extended, Guard, Left, Ordered
 from skuld_py.worker.kinds.machine import kill_all, kill_below, process_of
@@ -240,7 +239,7 @@ class Guardian:
         until = steady_s() + GONE_S
         self._signal(signal.SIGKILL)
         while self._kill_others() and steady_s() < until:
-            time.sleep(0.01)
+            sleep(0.01)
         for stream in self._streams:
             while stream.pipe in self._selector.get_map() and steady_s() < until:
                 before = len(stream.last), stream.left_out

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ import attrs
 from skuld_py.calls.kinds import SCRIPT
 from skuld_py.calls.kinds.fields import Option
 from skuld_py.calls.kinds.script import ScriptTask, checked
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import sleep, steady_s
 from skuld_py.embedded import python
 from skuld_py.errors import Refused
 from skuld_py.extras import require
@@ -108,7 +107,7 @@ def _adopted(context: TaskContext, machine: Machine, now: Allowed) -> tuple[Inte
         context.log(f"waits until a driver of an earlier claim on {found.where} has ended: {found.wait_s:g} s")
         while steady_s() < granted_s + found.wait_s:
             context.check()
-            time.sleep(STEP_S)
+            sleep(STEP_S)
     return None
 
 
@@ -118,7 +117,7 @@ def _end(context: TaskContext, intent: Intent) -> None:
     context.check()
     while kill_all(intent.claim):
         context.check()
-        time.sleep(0.02)
+        sleep(0.02)
     drivers_door.clear(intent)
     context.log({ENDED: intent.claim})
 
@@ -129,7 +128,8 @@ def _readied(context: TaskContext, machine: Machine, now: Allowed, job: ScriptTa
     directory = place()
     command, environment = _command(now, job, paths, directory)
     environment = {**environment, "SKULD_TASK": str(context.id), "SKULD_TOKEN": str(context.token)}
-    intent = guarded(context.name, directory, command, environment, machine, now.lease_s, now.adopt_s)
+    intent = guarded(context.name, directory, command, environment, machine, now.lease_s, now.adopt_s,
+                     now.started_in)
     driver = attached(intent, context.token, context.deadline)
     try:
         _write_down(context, intent)
@@ -160,7 +160,8 @@ def _command(now: Allowed, job: ScriptTask, paths: list[Path],
         raise Dead(refusal.message) from None
     from skuld_py.worker.spark_submit import command
 
-    return command(directory, {**now.conf, **job.conf}, file, job.arguments, job.main_class, py_files)
+    return command(directory, {**now.conf, **job.conf}, file, job.arguments, job.main_class, py_files,
+                   now.started_in)
 
 
 # -- while it runs -------------------------------------------------------------------------------

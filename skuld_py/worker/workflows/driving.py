@@ -17,12 +17,11 @@ what a feeder asks is little beside what workers ask.
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import sleep, steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.haul import Source
@@ -97,7 +96,7 @@ class Driver:
     """One life of a feeder."""
 
     def __init__(self, feeder: Feeder, hands: Hands, source: Source, check: Callable[[], None],
-                 wall_ms: Callable[[], int], sleep: Callable[[float], None] = time.sleep,
+                 wall_ms: Callable[[], int], sleep: Callable[[float], None] = sleep,
                  clock: Callable[[], float] = steady_s) -> None:
         self._feeder, self._hands, self._source = feeder, hands, source
         self._check, self._wall_ms, self._sleep, self._clock = check, wall_ms, sleep, clock

@@ -19,14 +19,13 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import attrs
 
 from skuld_py.client.options import Retry
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import sleep, steady_s
 from skuld_py.errors import SkuldError
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import Completed, Nursery
@@ -124,7 +123,7 @@ class Emitter:
                 if not is_passing(error) or steady_s() >= until or self._is_closing:
                     _log.warning("%d tasks for %s are left to the feeder: %s", len(payloads), name, error)
                     return
-            time.sleep(AGAIN_S)
+            sleep(AGAIN_S)
 
 
 def _acks(written: Sequence[Written]) -> Acks:

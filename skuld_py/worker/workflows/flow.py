@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -37,7 +36,7 @@ import attrs
 from skuld_py.calls.payloads import decode_call
 from skuld_py.calls.results import Carrying, Stored, decode_outputs, decode_result, encode_result
 from skuld_py.client.claims import Claim
-from skuld_py.client.steady import steady_s
+from skuld_py.client.steady import sleep, steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.ids import ID_BYTES, TaskId
 from skuld_py.model.task import Task
@@ -235,7 +234,7 @@ class Flow:
             except SkuldError as error:
                 if not is_passing(error) or all(run.context.is_lost for run in runs):
                     raise
-            time.sleep(AGAIN_S)
+            sleep(AGAIN_S)
 
     # -- behind ------------------------------------------------------------------------------------
 
