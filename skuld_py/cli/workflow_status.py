@@ -79,11 +79,15 @@ def starved_in(client: Client, found: WorkflowStatus) -> str:
 
 def seals_of(client: Client, found: WorkflowStatus) -> list[Task]:
     """Of a workflow whose outputs are being sealed, the tasks that do it and that have not ended."""
-    from skuld_py.workflow.definition.names import SEAL, queue_of
+    from skuld_py.workflow.definition.names import SEAL, are_alike, queue_of
+    from skuld_py.workflow.segments import seal_queue
 
     if not found.is_sealing:
         return []
-    tasks = client.list(queue_of(found.id, SEAL), page=SEALS_SHOWN)
+    leaves = [step for step in found.steps if step.kind == "output"]
+    queues = ([queue_of(found.id, SEAL)] if are_alike(step.tags for step in leaves)
+              else [seal_queue(found.id, step.name) for step in leaves if step.name not in found.sealed])
+    tasks = (task for queue in queues for task in client.list(queue, page=SEALS_SHOWN))
     return client.get_many([task.id for task in islice(tasks, SEALS_SHOWN) if not task.is_completed])
 
 

@@ -5,7 +5,7 @@ lease is the one by which the worker holds tasks, if it is less than others' rep
 that was killed wait for it, as its tasks do.
 
 Of a seat the step's queue is claimed from: that of an input has its roots. Besides, of a seat in an input the
-feeders' queue, and that of the input's own where it has several; of one in an output the queue of what seals it.
+feeders' queue, and the input's own; of one in an output the queue of what seals leaves, and this leaf's own.
 No more is claimed from a step's queue than its seat has slots: times what a slot takes together, where ``size_of``
 says so.
 
@@ -29,7 +29,7 @@ from skuld_py.errors import SkuldError
 from skuld_py.model.seats import INPUT, OUTPUT, Seat
 from skuld_py.worker.attendance import GOODBYE_S, LEASE_S, Attendance
 from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
-from skuld_py.workflow.segments import feeder_queue
+from skuld_py.workflow.segments import feeder_queue, seal_queue
 
 PAUSE_S = 1.0
 
@@ -52,7 +52,7 @@ def _beside(seat: Seat) -> tuple[str, ...]:
     """The queues of the workflow's own tasks that are a seat's business, too."""
     if seat.kind == INPUT:
         return queue_of(seat.workflow, FEED), feeder_queue(seat.workflow, seat.step)
-    return (queue_of(seat.workflow, SEAL),) if seat.kind == OUTPUT else ()
+    return (queue_of(seat.workflow, SEAL), seal_queue(seat.workflow, seat.step)) if seat.kind == OUTPUT else ()
 
 
 def _one(workflow: str, step: str) -> int:

@@ -48,6 +48,7 @@ def test_a_seat_is_a_queue_with_a_cap_and_a_fence() -> None:
     assert found == {"wf.w.feed": Place(3, 7), "wf.w._feeds-in": Place(1, 7), "wf.w._feeds-in2": Place(2, 7),
                      "wf.w.in": Place(1, 7), "wf.w.in2": Place(2, 7),
                      "wf.w.f": Place(30, 7, 10), "wf.w.out": Place(2, 7), "wf.w.seal": Place(2, 7),
+                     "wf.w._seals-out": Place(2, 7),
                      "wf.x.f": Place(1, 9)}
 
 

@@ -17,8 +17,10 @@ from skuld_py.worker.endings import Failed, Returned, Snoozed
 from skuld_py.worker.registry import lookup
 from skuld_py.worker.seats import queues_of
 from skuld_py.worker.workflows.children import unpacked
-from skuld_py.worker.workflows.drawing import Adapted, Place, Strand, source_of
+from skuld_py.worker.workflows.drawing import Place, source_of
 from skuld_py.worker.workflows.feeding import FEED, LOOK_S, Turn
+from skuld_py.worker.workflows.partitions import Adapted
+from skuld_py.worker.workflows.strands import Strand
 from skuld_py.workflow.acking.turns import TURN_MS
 from skuld_py.workflow.definition.entries import Entry, Kind
 from skuld_py.workflow.definition.names import is_feeder
@@ -247,7 +249,8 @@ def test_of_a_seat_in_an_input_its_own_feeders_are_claimed_and_of_others_none() 
     places = queues_of([Seat("w", "in", INPUT, 2, 7), Seat("w", "f", FUNCTION, 1, 7),
                         Seat("w", "out", OUTPUT, 1, 7)])
     assert {queue: place.cap for queue, place in places.items()} == {
-        "wf.w.in": 2, "wf.w.feed": 2, "wf.w._feeds-in": 2, "wf.w.f": 1, "wf.w.out": 1, "wf.w.seal": 1}
+        "wf.w.in": 2, "wf.w.feed": 2, "wf.w._feeds-in": 2, "wf.w.f": 1, "wf.w.out": 1, "wf.w.seal": 1,
+        "wf.w._seals-out": 1}
     assert [is_feeder(queue) for queue in ("wf.w.feed", "wf.w._feeds-in", "wf.w._acks-in", "w.feed")] == [
         True, True, False, False]
 

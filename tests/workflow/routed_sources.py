@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skuld_py.worker.workflows.children import packed
-from skuld_py.worker.workflows.drawing import Adapted, Sequential
 from skuld_py.worker.workflows.haul import Source
+from skuld_py.worker.workflows.partitions import Adapted
+from skuld_py.worker.workflows.sequences import Sequential
+from skuld_py.workflow.acking.checkpoint import Book
 from skuld_py.workflow.definition.sources import Page
 from workflow.acking_queue import Violation
 from workflow.acking_world import BEGUN_MS
@@ -80,7 +82,10 @@ class Store:
 
     def source(self) -> Source:
         """As a new life of the feeder opens it."""
-        return Sequential(self._files) if self._shelf.is_list else Adapted(self, self._strand)
+        cursor = Book.decode(self._stream.checkpoint).cursor
+        if self._shelf.is_list:
+            return Sequential(self._files, cursor)
+        return Adapted(self, self._strand, cursor, lambda: self._stream.now_ms / 1000)
 
     def _own(self, partition: str) -> int:
         part = int(partition)

@@ -32,18 +32,19 @@ from skuld_py.worker.journal import pause_s
 from skuld_py.worker.registry import task
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import Calls, Completed, Nursery
-from skuld_py.worker.workflows.drawing import Place, Strand, source_of
+from skuld_py.worker.workflows.drawing import Place, source_of
 from skuld_py.worker.workflows.driving import TOO_OLD, Doubts, Driver, said
 from skuld_py.worker.workflows.sealing import seal_call
+from skuld_py.worker.workflows.strands import Strand
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import Acks
 from skuld_py.workflow.acking.checkpoint import Book, roots_said
 from skuld_py.workflow.acking.feeder import Feeder, Options
 from skuld_py.workflow.acking.turns import TURN_MS, rest_ms
 from skuld_py.workflow.definition.definition import Definition
-from skuld_py.workflow.definition.names import SEAL, queue_of, step_of
+from skuld_py.workflow.definition.names import SEAL, are_alike, queue_of, step_of
 from skuld_py.workflow.routing.hooks import restarts
-from skuld_py.workflow.segments import Emission, ack_queue, feeder_queue, root_id, seal_id, strand_of
+from skuld_py.workflow.segments import Emission, ack_queue, feeder_queue, root_id, seal_id, seal_queue, strand_of
 
 FEED = "skuld:feed"
 ENDED_OR_NONE = frozenset({"workflow_ended", "no_such_workflow", "bad_plan", "other_life"})
@@ -102,7 +103,8 @@ def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str
         except SkuldError as error:
             if not is_passing(error):
                 raise
-    place = Place(flow, workflow, name, hands.wall_ms, Strand(strand, entry.most))
+    place = Place(flow, workflow, name, hands.wall_ms, Strand(strand, entry.most),
+                  Book.decode(context.resumed).cursor)
     with closing(source_of(entry, flow.resolve, place)) as source:
         return Driver(Feeder(workflow, step, options), hands, source, check, hands.wall_ms).run(context.resumed)
 
@@ -253,10 +255,19 @@ class ClientHands:
             self._seal([leaf for leaf in self._definition.leaves if leaf not in status.sealed])
 
     def _seal(self, leaves: Sequence[str]) -> None:
-        """Enqueue what seals these: as old as the feeder, or by name when that is older than what is kept. What
-        stands already is not enqueued beside it, be it under its id, or under a name of more than a window ago: a
-        leaf would be gathered twice."""
-        workflow, queue = self._definition.id, queue_of(self._definition.id, SEAL)
+        """Enqueue what seals these, where those claim it who have seats in all leaves, or in this one."""
+        workflow, entries = self._definition.id, self._definition.entries
+        if are_alike(entries[leaf].tags for leaf in self._definition.leaves):
+            self._seal_in(queue_of(workflow, SEAL), leaves)
+            return
+        for leaf in leaves:
+            self._seal_in(seal_queue(workflow, leaf), [leaf])
+
+    def _seal_in(self, queue: str, leaves: Sequence[str]) -> None:
+        """As old as the feeder, or by name when that is older than what is kept. What stands already is not
+        enqueued beside it, be it under its id, or under a name of more than a window ago: a leaf would be gathered
+        twice."""
+        workflow = self._definition.id
         ids = {leaf: seal_id(workflow, leaf, self._life) for leaf in leaves}
         payloads = {leaf: seal_call(workflow, leaf, self._life) for leaf in leaves}
         try:
