@@ -358,9 +358,11 @@ def test_names_in_definitions_are_names_in_the_log() -> None:
 # -- what others may name, and where feeders are ---------------------------------------------------
 
 
-def test_inputs_that_need_several_kinds_of_workers_have_their_feeders_where_those_claim(client: MemoryClient) -> None:
+def test_inputs_that_need_several_kinds_of_workers_have_their_feeders_where_those_claim(
+        client: MemoryClient) -> None:
     catalog = {"a": {"kind": "input", "files": "/data/*", "tags": ["nfs"]},
-               "b": {"kind": "input", "files": "/data/*"}, "c": {"kind": "input", "files": "/x/*", "tags": ["nfs"]},
+               "b": {"kind": "input", "files": "/data/*"},
+               "c": {"kind": "input", "files": "/x/*", "tags": ["nfs"]},
                "out": {"kind": "output", "path": "/out"}}
     edges = [["a", "out"], ["b", "out"], ["c", "out"]]
     made = client.submit_workflow({"id": "w", "edges": edges, "catalog": catalog})

@@ -42,7 +42,8 @@ class Drawer(Field):
     """``drawn`` by a feeder that dies once, as it hears acks or as it stores roots, and is claimed again."""
 
     def __init__(self, source: dict[str, Any], function: str, quits: int, *, storing: bool = False) -> None:
-        super().__init__(flow("w", source, leaf={"kind": "function", "function": function}), 0 if storing else quits)
+        super().__init__(flow("w", source, leaf={"kind": "function", "function": function}),
+                         0 if storing else quits)
         self.flow._resolve = lambda name: values if name == "again.values" else lookup(name)
         self._left = quits if storing else 0
         self._store = self.client.enqueue_many
@@ -74,7 +75,8 @@ def test_of_files_that_are_moved_once_they_are_done_none_is_left_out_and_none_is
         names = [f"{number:02}.txt" for number in range(17)]
         for name in names:
             (place / name).touch()
-        drawer = Drawer({"files": str(place / "*.txt"), "max_pending": pending}, "again.moved", quits, storing=storing)
+        drawer = Drawer({"files": str(place / "*.txt"), "max_pending": pending}, "again.moved", quits,
+                        storing=storing)
         ending = drawer.play()
         done = drawer.values("leaf")
         if drawer.killed:

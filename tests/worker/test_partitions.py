@@ -108,7 +108,7 @@ def test_numbers_of_other_libraries_are_numbers() -> None:
 @pytest.mark.parametrize(("names", "words"), [
     ((0, 1), "partitions: '0' is no text"), (("a", None), "partitions: 'None' is no text"),
     (("a", "b", "a"), "partitions: 'a' is named twice"), ((), "partitions: 0; an input has 1 to"),
-    (tuple(map(str, range(FIXED_MAX + 1))), f"partitions: {FIXED_MAX + 1}; an input has 1 to {FIXED_MAX} of them")])
+    (tuple(map(str, range(FIXED_MAX + 1))), f"partitions: {FIXED_MAX + 1}; an input has 1 to {FIXED_MAX} of")])
 def test_names_that_are_none_are_refused(names: tuple[Any, ...], words: str) -> None:
     adapter = Fixed()
     adapter.names = [*names]
@@ -152,8 +152,8 @@ def test_a_partition_that_comes_is_drawn_by_its_strand_in_the_same_life_and_in_t
             adapter.names = ["p1", "odd", "p10"]
             source = Adapted(adapter, Strand(number, of), clock=clock)
             cursor = b""
-            for some, cursor in values(source):
-                drawn += some
+            for some, so_far in values(source):
+                drawn, cursor = [*drawn, *some], so_far
             assert not source.draw(cursor, 2).is_last
             cursor = source.draw(cursor, 2).cursor
             adapter.names = ["new", "p1", "p2", "odd", "p10"]
@@ -163,8 +163,8 @@ def test_a_partition_that_comes_is_drawn_by_its_strand_in_the_same_life_and_in_t
             else:
                 assert all_of(source, cursor) == [], "it is not yet time"
                 clock.now_s += RELIST_S
-            for some, cursor in values(source, cursor):
-                drawn += some
+            for some, so_far in values(source, cursor):
+                drawn, cursor = [*drawn, *some], so_far
             source.settle(cursor, {})
         assert sorted(drawn) == sorted(value for rows in adapter.rows.values() for value in rows)
         assert adapter.committed == {"new": 2, "p1": 6, "p2": 2, "odd": 6, "p10": 6}
@@ -194,8 +194,12 @@ def test_while_it_may_grow_it_does_not_end_and_then_it_does() -> None:
     clock.now_s += RELIST_S
     haul = source.draw(source.draw(b"", 2).cursor, 2)
     assert not haul.is_last
-    adapter.grows = False
-    assert source.draw(haul.cursor, 2).is_last
+    adapter.names, adapter.grows = ["a", "b"], False
+    adapter.rows["b"] = ["y"]
+    assert all_of(source, haul.cursor) == ["y"], "it came just before"
+    assert source.draw(b"", 2).is_last is False and len(all_of(source)) == 2
+    *_, (_, cursor) = values(source)
+    assert source.draw(cursor, 2).is_last
 
 
 def test_one_that_is_gone_ends_the_workflow_unless_it_was_drawn_to_its_end() -> None:
@@ -231,7 +235,7 @@ def test_cursors_have_room_for_all_partitions_however_far_these_are() -> None:
     for kind, most in ((Fixed, FIXED_MAX), (Growing, GROWN_MAX)):
         adapter = kind(*map(str, range(most)))
         adapter.begins = OFFSET_MAX - 9
-        adapter.rows = dict.fromkeys(adapter.names, [])
+        adapter.rows = {name: [] for name in adapter.names}
         adapter.read = lambda *_: Page([], OFFSET_MAX)  # type: ignore[method-assign]
         assert len(Adapted(adapter).draw(b"", 2).cursor) <= CURSOR_BYTES_MAX
 

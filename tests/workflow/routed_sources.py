@@ -44,6 +44,9 @@ class Shelf:
         self.since = [chance.choice([0, 7]) for _ in self.parts]
         self.kept = [*self.since]
         self.pace_ms = chance.choice([0, 0, 40])
+        self.shown_ms = [chance.choice([0, 0, 700, 2_500]) for _ in self.parts]
+        """When each part comes to be there, where they grow."""
+        self.grows = not self.is_list and chance.random() < 0.3
 
     @property
     def has_room(self) -> bool:
@@ -81,11 +84,12 @@ class Store:
         return iter([paths[path] for path in self._strand.paths(paths)])
 
     def source(self) -> Source:
-        """As a new life of the feeder opens it."""
+        """As a new life of the feeder opens it. Growing ones are listed again after 30 ms."""
         cursor = Book.decode(self._stream.checkpoint).cursor
         if self._shelf.is_list:
             return Sequential(self._files, cursor)
-        return Adapted(self, self._strand, cursor, lambda: self._stream.now_ms / 1000)
+        adapter = Growing(self._stream, self._shelf) if self._shelf.grows else self
+        return Adapted(adapter, self._strand, cursor, lambda: float(self._stream.now_ms))
 
     def _own(self, partition: str) -> int:
         part = int(partition)
@@ -129,3 +133,18 @@ class Store:
         if self._stream.happens(10):
             self._stream.met["a source does not answer"] += 1
             raise Away
+
+
+class Growing(Store):
+    """One whose parts come one after the other, those of greater numbers standing first."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether more will come."""
+        return self._stream.now_ms < BEGUN_MS + max(self._shelf.shown_ms)
+
+    def partitions(self) -> Sequence[str]:
+        shown = [str(part) for part, at_ms in enumerate(self._shelf.shown_ms)
+                 if self._stream.now_ms >= BEGUN_MS + at_ms]
+        self._stream.met["a part comes while others are drawn"] += 0 < len(shown) < len(self.parts)
+        return shown[::-1]

@@ -192,9 +192,9 @@ class Driver:
             if refusal.code == TOO_OLD:
                 return e.Stored(effect.first, effect.numbers)
             if refusal.code == CONFLICT:
-                raise gave_others(f"it gives other values than before for the same offsets, so roots {min(rows)} to"
-                             f" {max(rows)} are not what they were; a source must give the same values again"
-                             ) from None
+                raise gave_others("it gives other values than before for the same offsets, so roots"
+                                  f" {min(rows)} to {max(rows)} are not what they were; a source must give the"
+                                  " same values again") from None
             raise
         return e.Stored(effect.first)
 

@@ -49,6 +49,8 @@ class Adapted:
                  clock: Callable[[], float] = steady_s) -> None:
         self._adapter, self._strand, self._clock = adapter, strand, clock
         self._may_grow = hasattr(adapter, "grows")
+        self._is_whole = not self._may_grow
+        """No more will come."""
         self._most = GROWN_MAX if self._may_grow else FIXED_MAX
         self._relisted_s = clock()
         self._parts: list[str | None] = [*self._listed()]
@@ -114,11 +116,14 @@ class Adapted:
             raise _bad_source(f"{count}; an input has {least} to {self._most} of them")
 
     def _list_again(self) -> None:
-        if self._may_grow and self._clock() >= self._relisted_s + RELIST_S:
-            found = [name for name in self._listed() if name not in self._parts]
-            self._check_count(len(self._parts) + len(found))
-            self._parts += found
-            self._relisted_s = self._clock()
+        """Now and then; and once more when no others will come, for some may have come just before."""
+        grows = not self._is_whole and bool(getattr(self._adapter, "grows", False))
+        if self._is_whole or (grows and self._clock() < self._relisted_s + RELIST_S):
+            return
+        found = [name for name in self._listed() if name not in self._parts]
+        self._check_count(len(self._parts) + len(found))
+        self._parts += found
+        self._relisted_s, self._is_whole = self._clock(), not grows
 
     def _placed(self, rows: Sequence[Row]) -> list[str | None]:
         """The partitions in the order of rows that a former life wrote, and then the new ones."""
@@ -138,8 +143,8 @@ class Adapted:
     def _read(self, cursor: bytes) -> tuple[int, list[Row]]:
         turn, rows = _parted(cursor) if cursor else (0, [])
         if not self._may_grow and len(rows) not in (0, len(self._parts)):
-            raise _bad_source(f"there were {len(rows)}, and are {len(self._parts)} now; they must stay the same while"
-                              " a workflow runs, or the adapter must say by 'grows' that there may be more")
+            raise _bad_source(f"there were {len(rows)}, and are {len(self._parts)} now; they must stay the same"
+                              " while a workflow runs, or the adapter must say by 'grows' that more may come")
         if not self._may_grow and any(row[:2] != [0, True] and not (name is not None and self._strand.has(name))
                                       for name, row in zip(self._parts, rows, strict=False)):
             raise _bad_source("they were others, or had another order; they must stay the same while a workflow"
@@ -157,7 +162,7 @@ class Adapted:
         return [_offset(name, "begin", self._adapter.begin(name), 0), False]
 
     def _is_over(self, rows: Iterable[Row]) -> bool:
-        return all(row[1] for row in rows) and not (self._may_grow and self._adapter.grows)
+        return self._is_whole and all(row[1] for row in rows)
 
     # -- pages -----------------------------------------------------------------------------------------
 
@@ -191,7 +196,8 @@ def _named(row: Row, left: Iterable[str]) -> str | None:
 
 
 def _mark_of(name: str) -> str:
-    return urlsafe_b64encode(blake2b(name.encode(errors="surrogatepass"), digest_size=MARK_BYTES).digest()).decode()
+    digest = blake2b(name.encode(errors="surrogatepass"), digest_size=MARK_BYTES).digest()
+    return urlsafe_b64encode(digest).decode()
 
 
 def _parted(cursor: bytes) -> tuple[int, list[Row]]:

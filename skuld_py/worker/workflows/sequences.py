@@ -77,7 +77,8 @@ class Sequential(_Alone):
     def again(self, part: int, offset: int, count: int) -> Sequence[bytes]:
         return self._taken(offset, count, None)[0]
 
-    def _taken(self, offset: int, most: int, most_bytes: int | None, mark: bytes = b"") -> tuple[list[bytes], bool]:
+    def _taken(self, offset: int, most: int, most_bytes: int | None, mark: bytes = b""
+               ) -> tuple[list[bytes], bool]:
         try:
             if former := self._former:
                 self._go(int.from_bytes(former[:NUMBER_BYTES], "big"), former[NUMBER_BYTES:])

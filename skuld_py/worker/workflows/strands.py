@@ -1,9 +1,10 @@
 """Which of an input's feeders draws what: each its own *strand*.
 
-Of files those whose paths' digests say so; of partitions those whose names do. Which strand draws something follows
-from its name alone, so two never draw one, whatever each of them has seen: a file or a partition that appears
-meanwhile moves no other one. Of partitions that are numbered, as most are, consecutive ones are of consecutive
-strands: by a digest of the whole name a third of the strands would have none, where there are as many of both.
+Of files those whose paths' digests say so; of partitions those whose names do. Which strand draws something
+follows from its name alone, so two never draw one, whatever each of them has seen: a file or a partition that
+appears meanwhile moves no other one. Of partitions that are numbered, as most are, consecutive ones are of
+consecutive strands: by a digest of the whole name a third of the strands would have none, where there are as many
+of both.
 
 Invariant: each path, and each partition, is of exactly one strand.
 

@@ -86,7 +86,7 @@ class OffsetsAdapter(Protocol):
     """Reads something that has partitions, and in each of them offsets that rise. What was read once can be read
     again from its offset, until it is committed.
 
-    One that has an attribute ``grows`` may come to have further partitions: while that is true it is asked for
+    One that has an attribute ``grows`` may come to have further partitions: until that is false it is asked for
     them every half a minute, and its input does not end."""
 
     def partitions(self) -> Sequence[str]:
