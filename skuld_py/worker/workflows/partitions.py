@@ -102,7 +102,7 @@ class Adapted:
     # -- which partitions there are --------------------------------------------------------------------
 
     def _listed(self) -> list[str]:
-        names = [*self._adapter.partitions()]
+        names: list[Any] = [*self._adapter.partitions()]
         if odd := [name for name in names if not isinstance(name, str)]:
             raise _bad_source(f"{str(odd[0])[:40]!r} is no text; name partitions by texts")
         if twice := [name for name in names if names.count(name) > 1]:
