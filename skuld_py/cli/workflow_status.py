@@ -111,14 +111,17 @@ def troubles_of(found: WorkflowStatus, feeders: Sequence[Task], seals: Sequence[
 
 
 def books_of(found: WorkflowStatus, feeders: Sequence[Task]) -> dict[str, Book]:
-    """By input, how far its feeder is, by its newest checkpoint; of one that has none, nothing was drawn."""
+    """By input, how far its feeder is, by its newest checkpoint; of one that has none, nothing was drawn. Of one
+    that has ended so long ago that it was collected nobody knows."""
     from skuld_py.errors import Malformed
     from skuld_py.workflow.acking.checkpoint import Book
 
     known = {task.id: task.checkpoint for task in feeders}
     books: dict[str, Book] = {}
     for step, feeder in found.feeders.items():
-        checkpoint = known.get(feeder)
+        if feeder not in known:
+            continue
+        checkpoint = known[feeder]
         with contextlib.suppress(Malformed):
             books[step] = Book.decode(None if checkpoint is None else checkpoint.value)
     return books

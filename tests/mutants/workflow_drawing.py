@@ -54,8 +54,27 @@ MUTANTS: tuple[Mutant, ...] = (
            " or not is_shared", ""),
     _drawn("tests/worker/test_strands.py::"
            "test_leaves_that_need_several_kinds_of_workers_are_sealed_by_those_alone", "sealed-by-any",
-           "a worker without a leaf's tags writes its values", "feeding.ClientHands._seal",
+           "a worker without a leaf's tags writes its values", "sealing.Sealer.have_sealed",
            "if are_alike(entries", "if True or are_alike(entries"),
+    _drawn("tests/worker/test_sealing.py::"
+           "test_whoever_has_a_seat_sees_to_what_a_feeder_that_died_left_unsealed", "unsealed-for-ever",
+           "leaves whose feeder died before it had them sealed are never sealed", "flow.Flow.see_sealed",
+           "standing.state == LIVE and", "False and"),
+    _drawn("tests/worker/test_sealing.py::"
+           "test_whoever_has_a_seat_sees_to_what_a_feeder_that_died_left_unsealed", "sealed-too-early",
+           "leaves are sealed before all inputs are exhausted", "flow.Flow.see_sealed",
+           " and {*definition.inputs} <= {*standing.exhausted}", ""),
+    _drawn("tests/worker/test_seats.py::test_when_the_seats_of_a_workflow_with_a_leaf_here_change"
+           "_it_looks_for_a_while_whether_that_is_to_be_sealed", "unsealed-unseen",
+           "a worker does not look after leaves when its seats change", "worker.seats.SeatKeeper._report",
+           "        self._see_leaves()\n", ""),
+    _drawn("tests/worker/test_seats.py::test_when_the_seats_of_a_workflow_with_a_leaf_here_change"
+           "_it_looks_for_a_while_whether_that_is_to_be_sealed", "unsealed-looked-at-once",
+           "a worker that asks a node which lags looks after leaves no more",
+           "worker.seats.SeatKeeper._see_leaves", "if self._clock() >= self._until_s[workflow]:", "if True:"),
+    _drawn("tests/cli/test_workflow_status.py::test_of_a_feeder_that_was_collected_nothing_is_said",
+           "drawn-nothing-it-says", "of an input that was drawn long ago it is said that nothing was",
+           "cli.workflow_status.books_of", "if feeder not in known:", "if False:"),
     _drawn(REAPS + "what_seals_a_leaf_alone_stays_for_a_while_too", "seals-reaped-at-once",
            "a seal that is about to end is cancelled", "workflows.reaping.Reaper._is_over",
            " or is_sealer(queue)", ""),

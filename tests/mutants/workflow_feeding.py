@@ -35,7 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(ONCE, "sealed-leaves-again", "a leaf that is sealed is gathered again", "feeding.ClientHands.exhaust",
              " if leaf not in status.sealed", ""),
     _seen_by(ONCE, "two-seals-of-a-leaf", "a leaf that is being sealed is gathered beside that by another task",
-             "feeding.ClientHands._seal_in", " if payloads[leaf] not in known", ""),
+             "sealing.Sealer._seal", " if payloads[leaf] not in known", ""),
     _seen_by(FEEDING + "children_that_a_worker_left_out_are_emitted", "repairs-nothing",
              "what a worker left out is not enqueued", "feeding.ClientHands.repair",
              "self._client.enqueue_many(lot.queue, lot.payloads, ids=lot.ids, **lot.options)", "pass"),

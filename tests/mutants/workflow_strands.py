@@ -128,7 +128,7 @@ MUTANTS: tuple[Mutant, ...] = (
           "doubts-one-by-one", "each of a hundred is asked for in vain", "driving.Driver._repair",
           "if any(isinstance(event, e.Repaired) and event.is_late for event in events):", "if False:"),
     _seen(DOUBTS + "leaves_whose_seals_stay_too_old_in_doubt_are_sealed_by_name_once", "doubts-of-seals",
-          "leaves whose seals stay too old in doubt are never sealed", "feeding.ClientHands._seal_in",
+          "leaves whose seals stay too old in doubt are never sealed", "sealing.Sealer._seal",
           "and not self._doubts.suffice():", "and True:"),
     # roots that are tried again
     _seen("tests/workflow/test_acking.py::"

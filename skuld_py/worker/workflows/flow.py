@@ -52,7 +52,8 @@ from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import LIFE_BYTES, Completed, Nursery, life_bytes, packed
 from skuld_py.worker.workflows.emitting import AGAIN_S, PATIENCE_S, Emitter, Enqueueing, Written
 from skuld_py.worker.workflows.lifecycles import AGAIN_MS, Lifecycles
-from skuld_py.worker.workflows.plans import Known, Plans, Standing
+from skuld_py.worker.workflows.plans import LIVE, Known, Plans, Standing
+from skuld_py.worker.workflows.sealing import Sealer
 from skuld_py.workflow.definition.definition import Definition, Moment, Policy
 from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.definition.names import is_own, step_of
@@ -77,6 +78,8 @@ OnDone = Callable[[list[Run], str], None]
 
 class Cluster(Known, Enqueueing, Protocol):
     """Who knows workflows and stores tasks: a client."""
+
+    client: Any
 
     def kill_workflow(self, workflow: str, reason: str, *, life: int) -> Any:
         """Let nothing more of it run, if it is this one of its id."""
@@ -154,6 +157,14 @@ class Flow:
             if is_passing(error):
                 raise
             return 1
+
+    def see_sealed(self, workflow: str) -> None:
+        """Have the leaves of a workflow sealed, all of whose inputs are exhausted: the feeder that should may be
+        gone, and nobody has a seat for it. What is enqueued already stays as it is."""
+        standing, definition = self._plans.known(workflow)
+        if standing.state == LIVE and {*definition.inputs} <= {*standing.exhausted}:
+            left = [leaf for leaf in definition.leaves if leaf not in standing.sealed]
+            Sealer(self._cluster.client, definition, standing.life).have_sealed(left)
 
     def of(self, claim: Claim) -> Flow | None:
         """What is around the function that this claim is for: nothing, unless its queue is a workflow's."""

@@ -39,6 +39,8 @@ class Standing:
     reason: str = ""
     exhausted: tuple[str, ...] = ()
     """Of a live one the inputs that bring no more."""
+    sealed: tuple[str, ...] = ()
+    """Of a live one the leaves that are sealed."""
 
     @property
     def life(self) -> int:
