@@ -130,12 +130,12 @@ class SeatKeeper(Attendance):
         told = self._client.take_seats(self._look(), self._lease_s, wait_s=self._lease_s / 3,
                                        seated=self._seats.seated)
         if told != self._seats and not self._is_closing:
-            queues = queues_of(told.seats, self._size_of)
             known = {*self._seats.seats}
+            queues = queues_of(told.seats, self._size_of)
+            self._seats = told
             self._until_s |= dict.fromkeys((seat.workflow for seat in told.seats
                                             if seat.kind == OUTPUT and seat not in known),
                                            self._clock() + SEALS_S)
-            self._seats = told
             self._on_seats(queues)
         self._see_leaves()
         return 0.0

@@ -43,7 +43,8 @@ MUTANTS: tuple[Mutant, ...] = (
              "what is drawn again begins elsewhere", "sequences.Sequential._go",
              "self._begin(), [], 0, NO_MARK", "self._begin(), [], offset, NO_MARK"),
     _seen_by(PARTS, "committed-too-early", "an adapter is told that values are processed which are not",
-             "partitions.Adapted.settle", "min(rows[part][0], open_from.get(part, rows[part][0]))", "rows[part][0]"),
+             "partitions.Adapted.settle", "min(rows[part][0], open_from.get(part, rows[part][0]))",
+             "rows[part][0]"),
     _seen_by(PARTS, "one-part-alone", "one partition is drawn from as long as it has something",
              "partitions.Adapted.draw", "_written((part + 1) % len(rows), rows)", "_written(part, rows)"),
 )
