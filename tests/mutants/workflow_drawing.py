@@ -6,6 +6,7 @@ from mutants.mutant import Mutant, mutant
 
 AGAIN, PARTS = "tests/worker/test_drawn_again.py::test_", "tests/worker/test_partitions.py::test_"
 CLIENT, NODE = "tests/client/test_workflows.py::test_", "tests/node/test_workflows.py::test_"
+LIVES = "tests/worker/test_lives.py::test_"
 REAPS = "tests/node/test_reaping.py::test_"
 SAME = AGAIN + "values_before_a_cursor_must_be_what_they_were"
 FILES = AGAIN + "files_that_came_or_went_before_a_cursor_change_nothing_of_what_comes_behind_it"
@@ -75,6 +76,20 @@ MUTANTS: tuple[Mutant, ...] = (
     _drawn("tests/cli/test_workflow_status.py::test_of_a_feeder_that_was_collected_nothing_is_said",
            "drawn-nothing-it-says", "of an input that was drawn long ago it is said that nothing was",
            "cli.workflow_status.books_of", "if feeder not in known:", "if False:"),
+    _drawn(LIVES + "a_segment_of_the_next_does_not_die_of_what_is_known_of_the_former", "dead-of-the-former",
+           "a segment is dead since its worker has not heard of its life yet", "plans.Plans.alive",
+           "                raise Snooze(BEHIND_S)\n", "                pass\n"),
+    _drawn(LIVES + "a_segment_of_the_next_does_not_die_of_what_is_known_of_the_former", "snoozed-for-what-is-kept",
+           "a segment waits for what its worker could ask", "plans.Plans.alive", "fresh_s=0.0", "fresh_s=FRESH_S"),
+    _drawn(LIVES + "its_feeder_does_not_end_by_what_is_known_of_the_former", "unfed-for-ever",
+           "a feeder is dead since its worker has not heard of its life yet", "flow.Flow.check_life",
+           "alive(workflow, life)", "alive(workflow)"),
+    _drawn(LIVES + "its_seals_do_not_end_by_what_is_known_of_the_former", "unsealed-since-former",
+           "a seal ends since its worker has not heard of its life yet", "sealing.seal",
+           "if standing.life < life:", "if False:"),
+    _drawn(LIVES + "what_names_a_life_that_cannot_be_is_of_another_one", "snoozed-for-any-number",
+           "what a task says makes its worker wait for ever", "flow._life_of",
+           "return life if life < run.claim.end_ms else 0", "return life"),
     _drawn(REAPS + "what_seals_a_leaf_alone_stays_for_a_while_too", "seals-reaped-at-once",
            "a seal that is about to end is cancelled", "workflows.reaping.Reaper._is_over",
            " or is_sealer(queue)", ""),

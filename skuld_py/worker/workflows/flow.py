@@ -134,7 +134,7 @@ class Flow:
     def check_life(self, workflow: str, life: int) -> Definition:
         """The definition of a workflow that lives; ``Dead`` if that was submitted at another time: it is another
         one."""
-        alive, definition = self._plans.alive(workflow)
+        alive, definition = self._plans.alive(workflow, life)
         if alive != life:
             raise Dead(f"this task is of an earlier workflow {workflow}, which has ended")
         return definition
@@ -199,7 +199,7 @@ class Flow:
                 run.context.workflows, run.context.claim = self, run.claim
             return {}
         try:
-            step = self._asked(runs, lambda: self._step(runs[0].claim.queue))
+            step = self._asked(runs, lambda: self._step(runs))
             if not step.lifecycles.start():
                 self._pasts(runs)
                 return {run.key: Snoozed(_again_ms(run)) for run in runs}
@@ -220,10 +220,11 @@ class Flow:
                 ended[run.key] = _ended(error)
         return ended
 
-    def _step(self, queue: str) -> _Step:
-        named = step_of(queue)
+    def _step(self, runs: Sequence[Run]) -> _Step:
+        """Of the newest life that one of them is of."""
+        named = step_of(runs[0].claim.queue)
         assert named is not None
-        life, definition = self._plans.alive(named[0])
+        life, definition = self._plans.alive(named[0], max(map(_life_of, runs)))
         with self._lock:
             known = self._steps.get(named)
             if known is None or known.definition is not definition or known.life != life:
@@ -255,7 +256,7 @@ class Flow:
             return ended
         runs = [run for run, _ in ended]
         try:
-            step = self._asked(runs, lambda: self._step(runs[0].claim.queue))
+            step = self._asked(runs, lambda: self._step(runs))
             pasts = self._pasts(runs)
         except ClaimLost:
             raise
@@ -393,6 +394,12 @@ def _is_alone(task: Task, token: int) -> bool:
 
 def _again_ms(run: Run) -> int:
     return round(min(AGAIN_MS_MAX, AGAIN_MS * AGAIN_MORE ** min(run.claims, 1_000)))
+
+
+def _life_of(run: Run) -> int:
+    """The life that a segment says it is of; 0 for one that cannot be, by the clock that granted its claim."""
+    life = int.from_bytes(run.claim.payload[-LIFE_BYTES:], "big")
+    return life if life < run.claim.end_ms else 0
 
 
 def root_of(run: Run) -> tuple[TaskId, str]:

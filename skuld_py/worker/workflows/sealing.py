@@ -39,7 +39,7 @@ from skuld_py.worker.directives import Dead, Snooze
 from skuld_py.worker.registry import task
 from skuld_py.worker.workflows.driving import TOO_OLD, Doubts
 from skuld_py.worker.workflows.gathering import SEAL, gather_call
-from skuld_py.worker.workflows.plans import LIVE
+from skuld_py.worker.workflows.plans import BEHIND_S, LIVE
 from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.entries import Target
 from skuld_py.workflow.definition.names import PLAN, are_alike, queue_of
@@ -101,7 +101,10 @@ def seal(context: TaskContext, workflow: str, step: str, life: int) -> dict[str,
     if flow is None:
         raise Dead(f"{SEAL}: this task is not in a queue of a workflow; do not enqueue it by hand")
     made: dict[str, Any] = {}
-    if flow.cluster.standing(workflow).state == LIVE:
+    standing = flow.cluster.standing(workflow)
+    if standing.life < life:
+        raise Snooze(BEHIND_S)  # whoever was asked lags: completed by that, it would never seal
+    if standing.state == LIVE:
         target = flow.check_life(workflow, life).entries[step].target
         if target is not None:
             made = _gathered(context, workflow, step, life, target)
