@@ -87,8 +87,8 @@ class Plans:
         return self.alive(workflow)[1]
 
     def alive(self, workflow: str, life: int = 0) -> tuple[int, Definition]:
-        """Which life it is in, and its definition; ``Refused`` as ``workflow_ended``. ``life``: that of the task in
-        question, by which no answer about an earlier one counts; ``Snooze`` while there is no other."""
+        """Which life it is in, and its definition; ``Refused`` as ``workflow_ended``. ``life``: that of the task
+        in question, by which no answer about an earlier one counts; ``Snooze`` while there is no other."""
         with self._lock:
             kept = self._look(workflow)
             if kept.standing.life < life:
