@@ -93,7 +93,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _drawn(REAPS + "what_seals_a_leaf_alone_stays_for_a_while_too", "seals-reaped-at-once",
            "a seal that is about to end is cancelled", "workflows.reaping.Reaper._is_over",
            " or is_sealer(queue)", ""),
-    _drawn("tests/workflow/test_definition_texts.py", "feeders-beyond-pending",
+    _drawn("tests/workflow/test_definitions.py", "feeders-beyond-pending",
            "feeders have more roots under way than their input may", "catalog.entry_of", "if most > pending:",
            "if False:"),
     # whose tasks are left alone
