@@ -172,11 +172,15 @@ def starving(reason: str) -> str:
 
 def seals_of(client: Client, found: WorkflowStatus) -> list[Task]:
     """Of a workflow whose outputs are being sealed, the tasks that do it and that have not ended."""
-    from skuld_py.workflow.definition.names import SEAL, queue_of
+    from skuld_py.workflow.definition.names import SEAL, are_alike, queue_of
+    from skuld_py.workflow.segments import seal_queue
 
     if not found.is_sealing:
         return []
-    tasks = client.list(queue_of(found.id, SEAL), page=SEALS_SHOWN)
+    leaves = [step for step in found.steps if step.kind == "output"]
+    queues = ([queue_of(found.id, SEAL)] if are_alike(step.tags for step in leaves)
+              else [seal_queue(found.id, step.name) for step in leaves if step.name not in found.sealed])
+    tasks = (task for queue in queues for task in client.list(queue, page=SEALS_SHOWN))
     return client.get_many([task.id for task in islice(tasks, SEALS_SHOWN) if not task.is_completed])
 
 
@@ -204,14 +208,17 @@ def first_line(error: bytes) -> str:
 
 
 def books_of(found: WorkflowStatus, feeders: Sequence[Task]) -> dict[str, Book]:
-    """By input, how far its feeder is, by its newest checkpoint; of one that has none, nothing was drawn."""
+    """By input, how far its feeder is, by its newest checkpoint; of one that has none, nothing was drawn. Of one
+    that has ended so long ago that it was collected nobody knows."""
     from skuld_py.errors import Malformed
     from skuld_py.workflow.acking.checkpoint import Book
 
     known = {task.id: task.checkpoint for task in feeders}
     books: dict[str, Book] = {}
     for step, feeder in found.feeders.items():
-        checkpoint = known.get(feeder)
+        if feeder not in known:
+            continue
+        checkpoint = known[feeder]
         with contextlib.suppress(Malformed):
             books[step] = Book.decode(None if checkpoint is None else checkpoint.value)
     return books

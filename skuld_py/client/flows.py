@@ -30,7 +30,7 @@ from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
-from skuld_py.workflow.definition.names import FEED, ID, PLAN, STRANDS_MAX, queue_of, step_of
+from skuld_py.workflow.definition.names import FEED, ID, PLAN, STRANDS_MAX, are_alike, queue_of, step_of
 from skuld_py.workflow.segments import feeder_id, feeder_queue, sources_of
 
 if TYPE_CHECKING:
@@ -167,11 +167,11 @@ class Flowing:
         try:
             status = yield from self._decree(_submission(found, mark, plan), "other_workflow")
         except Refused:
-            if not is_same:
-                yield from self._end_plan(plan)
+            if not is_same and all(each.plan != plan for each in (yield from self._surveyed((found.id,)))):
+                yield from self._end_plan(found.id, plan)
             raise
         if status.plan != plan:
-            yield from self._end_plan(plan)  # somebody else was faster
+            yield from self._end_plan(found.id, plan)  # somebody else was faster
         if status.is_live:
             yield from self._feed(status)
         return status
@@ -234,23 +234,28 @@ class Flowing:
         plan, = yield from self._name_and_store(heads, wanted, rests, None)
         return to_text(plan)
 
-    def _end_plan(self, plan: str) -> Work[None]:
-        """Nobody needs it any more. A key that is limited to queues may not, and it harms nobody."""
+    def _end_plan(self, id: str, plan: str) -> Work[None]:
+        """Nobody needs it any more. A key that is limited to queues may not, and it harms nobody. What is no plan
+        of this workflow stays: who submitted it may have named any task."""
         with suppress(Refused):
-            yield from ask(m.Acked, m.Cancel(0, 0, 0, from_text(plan)))
+            found = yield from self._get([plan])
+            if any(task.queue == queue_of(id, PLAN) for task in found):
+                yield from ask(m.Acked, m.Cancel(0, 0, 0, from_text(plan)))
 
     def _feed(self, status: WorkflowStatus) -> Work[None]:
         """Enqueue the feeders of inputs that may still bring something. Of an old workflow they stand since long,
         and are too old to be stored again."""
-        rows = [(_feed_queue(status.id, step), source) for step in status.steps
-                if step.kind == INPUT and step.name not in status.exhausted for source in step.sources]
+        inputs = [step for step in status.steps if step.kind == INPUT]
+        is_shared = are_alike(step.tags for step in inputs)
+        rows = [(_feed_queue(status.id, step, is_shared), source) for step in inputs
+                if step.name not in status.exhausted for source in step.sources]
         sources = [source for _, source in rows]
         calls = [encode_call(FEEDER, (), {"workflow": status.id, "step": each}, BY_ANNOTATION) for each in sources]
         try:
             yield from self._ask_to_store([options.header_of(queue, 0, FEEDER_TRIES, None) for queue, _ in rows],
                                           _feeders(status.id, sources, status.plan), calls, None)
         except Refused as refusal:
-            if refusal.code != "too_old":
+            if refusal.code not in ("too_old", "conflict"):  # an older release stored them in another queue
                 raise
 
     @verb
@@ -260,7 +265,7 @@ class Flowing:
         it is still that one of all of its id (``WorkflowStatus.life``); else refused (``other_life``)."""
         _check_id(id)
         status = yield from self._decree(m.Kill(0, id, _text("reason", reason), _life(life)), NO_SUCH)
-        yield from self._end_plan(status.plan)
+        yield from self._end_plan(id, status.plan)
         return status
 
     @verb
@@ -392,10 +397,12 @@ def _submission(found: Definition, mark: str, plan: str) -> m.Submit:
     return m.Submit(0, found.id, mark, plan, demand.spreading.value, demand.percentage, steps)
 
 
-def _feed_queue(workflow: str, step: WorkflowStep) -> str:
+def _feed_queue(workflow: str, step: WorkflowStep, is_shared: bool) -> str:
     """Where an input's feeders are claimed. Several have a queue of their own: those of another input, which has
-    seats of its own, are not claimed in their place."""
-    return feeder_queue(workflow, step.name) if len(step.sources) > 1 else queue_of(workflow, FEED)
+    seats of its own, are not claimed in their place. So have those of inputs that need several kinds of workers:
+    another one would see other files."""
+    is_alone = len(step.sources) > 1 or not is_shared
+    return feeder_queue(workflow, step.name) if is_alone else queue_of(workflow, FEED)
 
 
 def _feeders(workflow: str, sources: Iterable[str], plan: str) -> list[bytes]:

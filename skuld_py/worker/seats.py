@@ -5,7 +5,7 @@ lease is the one by which the worker holds tasks, if it is less than others' rep
 that was killed wait for it, as its tasks do.
 
 Of a seat the step's queue is claimed from: that of an input has its roots. Besides, of a seat in an input the
-feeders' queue, and that of the input's own where it has several; of one in an output the queue of what seals it.
+feeders' queue, and the input's own; of one in an output the queue of what seals leaves, and this leaf's own.
 No more is claimed from a step's queue than its seat has slots: times what a slot takes together, where ``size_of``
 says so.
 
@@ -25,13 +25,16 @@ from typing import NamedTuple
 
 from skuld_py.client.attending import WorkerSeats, WorkerStatus
 from skuld_py.client.client import Client
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import SkuldError
 from skuld_py.model.seats import INPUT, OUTPUT, Seat
 from skuld_py.worker.attendance import GOODBYE_S, LEASE_S, Attendance
 from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
-from skuld_py.workflow.segments import feeder_queue
+from skuld_py.workflow.segments import feeder_queue, seal_queue
 
 PAUSE_S = 1.0
+SEALS_S = 30.0
+"""Longer than a node lags, and than what a worker knows of a workflow counts."""
 
 
 class Place(NamedTuple):
@@ -46,13 +49,15 @@ class Place(NamedTuple):
 Queues = Mapping[str, Place]
 SizeOf = Callable[[str, str], int]
 """How many segments of a step a slot takes together."""
+SeeSealed = Callable[[str], None]
+"""Has a workflow's leaves sealed, if that is due."""
 
 
 def _beside(seat: Seat) -> tuple[str, ...]:
     """The queues of the workflow's own tasks that are a seat's business, too."""
     if seat.kind == INPUT:
         return queue_of(seat.workflow, FEED), feeder_queue(seat.workflow, seat.step)
-    return (queue_of(seat.workflow, SEAL),) if seat.kind == OUTPUT else ()
+    return (queue_of(seat.workflow, SEAL), seal_queue(seat.workflow, seat.step)) if seat.kind == OUTPUT else ()
 
 
 def _one(workflow: str, step: str) -> int:
@@ -76,11 +81,12 @@ def queues_of(seats: Iterable[Seat], size_of: SizeOf = _one) -> Queues:
 
 
 def reporter(client: Client, worker: WorkerStatus, look: Callable[[], WorkerStatus],
-             on_seats: Callable[[Queues], None], size_of: SizeOf, lease_s: float) -> Attendance:
+             on_seats: Callable[[Queues], None], size_of: SizeOf, see_sealed: SeeSealed, lease_s: float
+             ) -> Attendance:
     """What reports for a worker: as it says of itself, with seats or without."""
     if not worker.takes_seats:
         return Attendance(client, look)
-    return SeatKeeper(client, look, on_seats, size_of, lease_s)
+    return SeatKeeper(client, look, on_seats, size_of, lease_s, see_sealed)
 
 
 class SeatKeeper(Attendance):
@@ -91,12 +97,16 @@ class SeatKeeper(Attendance):
     after_failure_s = PAUSE_S
 
     def __init__(self, client: Client, look: Callable[[], WorkerStatus], on_seats: Callable[[Queues], None],
-                 size_of: SizeOf = _one, lease_s: float = LEASE_S) -> None:
+                 size_of: SizeOf = _one, lease_s: float = LEASE_S, see_sealed: SeeSealed = lambda workflow: None,
+                 clock: Callable[[], float] = steady_s) -> None:
         super().__init__(client, look)
         self._on_seats = on_seats
         self._size_of = size_of
         self._lease_s = min(LEASE_S, lease_s)
         self._seats = WorkerSeats()
+        self._see_sealed, self._clock = see_sealed, clock
+        self._until_s: dict[str, float] = {}
+        """Workflows whose seats here have changed, and how long to look whether their leaves are to be sealed."""
 
     def hasten(self) -> None:
         """Report beside the report that waits: something has changed."""
@@ -120,10 +130,23 @@ class SeatKeeper(Attendance):
         told = self._client.take_seats(self._look(), self._lease_s, wait_s=self._lease_s / 3,
                                        seated=self._seats.seated)
         if told != self._seats and not self._is_closing:
+            known = {*self._seats.seats}
             queues = queues_of(told.seats, self._size_of)
             self._seats = told
+            self._until_s |= dict.fromkeys((seat.workflow for seat in told.seats
+                                            if seat.kind == OUTPUT and seat not in known),
+                                           self._clock() + SEALS_S)
             self._on_seats(queues)
+        self._see_leaves()
         return 0.0
+
+    def _see_leaves(self) -> None:
+        """The seats of a workflow change when its last input is exhausted; for a while whom it asks may lag."""
+        for workflow in [*self._until_s]:
+            with contextlib.suppress(SkuldError):
+                self._see_sealed(workflow)
+            if self._clock() >= self._until_s[workflow]:
+                del self._until_s[workflow]
 
     def _end(self) -> None:
         """Goodbye was said beside."""

@@ -111,7 +111,8 @@ class Worker:
                                                                self._ignition.generation))
         self._profile = profile(self._reading.holder, slots, weights, tags_of(tags), takes_seats=takes_seats)
         self._attendance = reporter(attending, self._profile, self._status,
-                                    partial(self._post, self._on_seats), self._flow.size_of, lease_s)
+                                    partial(self._post, self._on_seats), self._flow.size_of, self._flow.see_sealed,
+                                    lease_s)
         self._desk.on_news = self._attendance.hasten
         fail = partial(self._post, self._on_failure)
         self._ignition = Ignition(engine, partial(self._post, self._on_engine_ready), fail)

@@ -40,7 +40,7 @@ from skuld_py.errors import Malformed, Refused
 from skuld_py.model.history import TIME_MS_MAX
 from skuld_py.model.ids import ID_BYTES, TaskId
 from skuld_py.model.names import queues_of
-from skuld_py.workflow.definition.names import FEEDS
+from skuld_py.workflow.definition.names import FEEDS, SEALS
 
 EMISSION_BYTES_MAX = DEFAULT_LIMITS.entry_bytes - 1_024
 """Of an emission as stored. It is part of a result, which has 64 KiB; the rest is for what an output says."""
@@ -124,8 +124,13 @@ def ack_queue(workflow: str, source: str) -> str:
 
 
 def feeder_queue(workflow: str, step: str) -> str:
-    """The queue of the feeders of an input that has several."""
+    """The queue of the feeders of an input alone: it has several, or needs other workers than another input."""
     return f"{queues_of(workflow)}{FEEDS}{step}"
+
+
+def seal_queue(workflow: str, step: str) -> str:
+    """The queue of what seals a leaf alone, where another leaf needs other workers."""
+    return f"{queues_of(workflow)}{SEALS}{step}"
 
 
 # -- strands -----------------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from skuld_py.cli.showing import print_table
-from skuld_py.cli.workflow_status import books_of, depths_of, failing_of, progress_of, steps_table
+from skuld_py.cli.workflow_status import books_of, depths_of, failing_of, progress_of, seals_of, steps_table
 from skuld_py.client.flows import WorkflowStatus
 from skuld_py.errors import Refused
 from skuld_py.testing import MemoryClient
 from skuld_py.workflow.acking.checkpoint import Book, roots_said
 from skuld_py.workflow.definition.names import FEED, queue_of
+from skuld_py.workflow.segments import seal_queue
 
 
 def test_how_far_inputs_are_say_the_checkpoints_of_their_feeders() -> None:
@@ -101,3 +102,22 @@ def test_once_all_inputs_are_exhausted_steps_are_finished_and_outputs_are_being_
     (Book(1, True, 1), "1 root drawn, 1 complete, 0 under way, and the source has no more")])
 def test_how_far_a_feeder_is_is_said_in_words(book: Book, words: str) -> None:
     assert roots_said(book) == words
+
+
+def test_of_a_feeder_that_was_collected_nothing_is_said() -> None:
+    client = MemoryClient()
+    found = client.submit_workflow({"id": "w", "edges": [["a", "out"]], "catalog": {
+        "a": {"kind": "input", "files": "/data/*"}, "out": {"kind": "output", "path": "/out"}}})
+    assert [*books_of(found, client.get_many([*found.feeders.values()]))] == ["a"]
+    assert books_of(found, []) == {}
+
+
+def test_what_seals_leaves_is_shown_wherever_it_waits() -> None:
+    client = MemoryClient()
+    outputs = {step: {"kind": "output", "path": f"/{step}", "tags": [step]} for step in ("x", "y", "z")}
+    client.submit_workflow({"id": "w", "edges": [["a", step] for step in outputs], "catalog": {
+        "a": {"kind": "input", "files": "/data/*"}, **outputs}})
+    found = client.exhaust_input("w", "a")
+    made = [client.enqueue(seal_queue("w", step), b"") for step in ("x", "y", "z")]
+    client.seal_output("w", "z")
+    assert [task.id for task in seals_of(client, client.workflow("w"))] == made[:2] and found.is_sealing

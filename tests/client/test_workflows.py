@@ -17,8 +17,10 @@ from skuld_py.cluster.log.replica import Replica
 from skuld_py.config import RULES
 from skuld_py.errors import Refused
 from skuld_py.model.ids import from_text, time_of
+from skuld_py.model.seats import INPUT, Seat
 from skuld_py.node.workflows.rows import command_of
 from skuld_py.testing import AsyncMemoryClient, MemoryClient, MemoryCluster
+from skuld_py.worker.seats import queues_of
 from skuld_py.workflow.definition.reading import parse, read
 from skuld_py.workflow.definition.writing import digest_of, text_of
 from skuld_py.workflow.segments import feeder_id
@@ -351,3 +353,81 @@ def test_names_in_definitions_are_names_in_the_log() -> None:
 
     assert (names.ID.pattern, names.STEP.pattern) == (log.WORKFLOW_NAME.pattern, log.STEP_NAME.pattern)
     assert (names.STEPS_MAX, names.TAGS_MAX) == (log.STEPS_MAX, log.TAGS_MAX)
+
+
+# -- what others may name, and where feeders are ---------------------------------------------------
+
+
+def test_inputs_that_need_several_kinds_of_workers_have_their_feeders_where_those_claim(
+        client: MemoryClient) -> None:
+    catalog = {"a": {"kind": "input", "files": "/data/*", "tags": ["nfs"]},
+               "b": {"kind": "input", "files": "/data/*"},
+               "c": {"kind": "input", "files": "/x/*", "tags": ["nfs"]},
+               "out": {"kind": "output", "path": "/out"}}
+    edges = [["a", "out"], ["b", "out"], ["c", "out"]]
+    made = client.submit_workflow({"id": "w", "edges": edges, "catalog": catalog})
+    for step in ("a", "b", "c"):
+        places = queues_of([Seat("w", step, INPUT, 3, 0)])
+        found = {bytes(task.id) for queue in places for task in client.list(queue)}
+        assert found == {made.feeders[step]}
+    alike = {step: entry for step, entry in catalog.items() if step != "b"}
+    made = client.submit_workflow({"id": "v", "edges": [["a", "out"], ["c", "out"]], "catalog": alike})
+    assert {task.id for task in client.list("wf.v.feed")} == {*made.feeders.values()}
+
+
+def test_feeders_that_an_older_release_stored_in_another_queue_are_left_there(
+        client: MemoryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = {"id": "w", "edges": [["a", "out"], ["b", "out"]], "catalog": {
+        "a": {"kind": "input", "files": "/data/*", "tags": ["nfs"]}, "b": {"kind": "input", "files": "/data/*"},
+        "out": {"kind": "output", "path": "/out"}}}
+    with monkeypatch.context() as patch:
+        patch.setattr(flows, "are_alike", lambda tags: True)
+        client.submit_workflow(flow)
+    assert client.submit_workflow(flow).is_live
+    assert len([*client.list("wf.w.feed")]) == 2 and not [*client.list("wf.w._feeds-a")]
+
+
+def test_a_task_that_is_no_plan_is_not_cancelled_with_the_workflow_that_names_it(
+        client: MemoryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever submits says which task is the plan; who kills may cancel more than he."""
+    victim = client.enqueue("payments", b"precious")
+
+    def plan(self: object, *_: object) -> Any:
+        return str(victim)
+        yield
+    with monkeypatch.context() as patch:
+        patch.setattr(flows.Flowing, "_plan", plan)
+        client.submit_workflow(CENSUS)
+    assert client.kill_workflow("census").state == "killed"
+    assert client.get(victim).state == "waiting"
+
+
+def test_who_is_refused_does_not_end_the_plan_of_who_submitted_the_same_meanwhile(
+        cluster: MemoryCluster, client: MemoryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = client._decree
+
+    def busy(message: Any, code: str) -> Any:
+        monkeypatch.setattr(client, "_decree", store)
+        cluster.client().submit_workflow(CENSUS)
+        raise Refused("busy", "this node has too many entries to write")
+        yield
+    monkeypatch.setattr(client, "_decree", busy)
+    with pytest.raises(Refused, match="too many entries"):
+        client.submit_workflow(CENSUS)
+    known = client.workflow("census")
+    assert known.is_live and client.get(known.plan).state == "waiting"
+
+
+def test_who_is_refused_leaves_no_plan_that_waits(client: MemoryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = client._decree
+
+    def busy(message: Any, code: str) -> Any:
+        raise Refused("busy", "this node has too many entries to write")
+        yield
+    monkeypatch.setattr(client, "_decree", busy)
+    with pytest.raises(Refused, match="too many entries"):
+        client.submit_workflow(CENSUS)
+    assert [task.state for task in client.list("wf.census.plan")] == ["cancelled"]
+    monkeypatch.setattr(client, "_decree", store)
+    status = client.submit_workflow(CENSUS)
+    assert status.is_live and client.get(status.plan).state == "waiting" and len(feeders(client)) == 2

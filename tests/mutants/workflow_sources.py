@@ -59,7 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "if step.is_routed and failure is None:", "if False:"),
     _seen_by(SOURCES + "a_source_whose_cluster_does_not_answer_is_asked_again_from_where_it_was",
              "cut-short-by-an-error", "a source that raised once is taken for exhausted",
-             "drawing.Sequential._taken", "            self._at = NOWHERE\n            raise",
+             "sequences.Sequential._taken", "            self._at = NOWHERE\n            raise",
              "            raise"),
     _seen_by(DEFINED, "draws-from-its-own-end", "an input waits for its own end", "reading._Reading._check_draws",
              "if of in reached_from(step, after):", "if False:"),

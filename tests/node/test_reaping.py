@@ -13,7 +13,7 @@ from skuld_py.cluster.log.workflows import StepRow, Workflow
 from skuld_py.node.workflows import reaping
 from skuld_py.node.workflows.reaping import GRACE_MS, PAGE_MS, REST_MS
 from skuld_py.testing import MemoryClient
-from skuld_py.workflow.segments import ack_queue, feeder_queue, haul_queue
+from skuld_py.workflow.segments import ack_queue, feeder_id, feeder_queue, haul_queue, seal_queue
 
 FLOW: dict[str, Any] = {"id": "w", "edges": [["a", "b"]], "catalog": {
     "a": {"kind": "input", "function": "reaps.a"}, "b": {"kind": "function", "function": "reaps.b"}}}
@@ -137,3 +137,29 @@ def test_acks_of_a_strand_that_is_exhausted_are_cancelled_and_of_no_other(farm: 
     farm.client.seal_output("w", "b")
     farm.client.advance(GRACE_MS / 2000)
     assert farm.states(feeder_queue("w", "a")) == {"waiting": 3}, "they may be about to end"
+
+
+def test_feeders_of_a_life_that_a_node_which_lags_does_not_know_of_are_left(farm: Farm) -> None:
+    """Without them it would wait for ever; what else is cancelled its feeder sees."""
+    life = farm.submit().life
+    farm.client.enqueue_many("wf.w.feed", [b"older"], ids=[feeder_id("w", "a", life - 9)])
+    farm.client.kill_workflow("w")
+    later = [feeder_id("w", source, life + 9) for source in ("a", "a:1")]
+    farm.client.enqueue_many("wf.w.feed", [b"later"], ids=later[:1])
+    farm.client.enqueue_many(feeder_queue("w", "a"), [b"later"], ids=later[1:])
+    farm.client.enqueue("wf.w.b", b"segment")
+    farm.client.advance(2 * REST_MS / 1000)
+    assert [farm.client.get(id).state for id in later] == ["waiting"] * 2
+    assert farm.states("wf.w.feed") == {"waiting": 1, "cancelled": 2}
+    assert farm.states("wf.w.b") == {"cancelled": 1}
+
+
+def test_what_seals_a_leaf_alone_stays_for_a_while_too(farm: Farm) -> None:
+    farm.submit()
+    farm.client.enqueue(seal_queue("w", "b"), b"")
+    farm.client.exhaust_input("w", "a")
+    farm.client.seal_output("w", "b")
+    farm.client.advance(1)
+    assert farm.states(seal_queue("w", "b")) == {"waiting": 1}
+    farm.client.advance(GRACE_MS / 1000 + REST_MS / 1000 + 1)
+    assert farm.states(seal_queue("w", "b")) == {"cancelled": 1}

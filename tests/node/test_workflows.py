@@ -15,11 +15,16 @@ from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.member import playback
 from skuld_py.cluster.member.playback import Playback
 from skuld_py.model import messages as m
+from skuld_py.model.ids import to_text
 from skuld_py.node.workflows.requests import WRITES_EACH
+from skuld_py.node.workflows.rows import command_of
 from skuld_py.testing.single_node import SingleNode
 
 NOW_MS = 1_700_000_000_000
 DIGEST = 16 * "a"
+LIFE = 7
+LATER = to_text(LIFE.to_bytes(8, "big") + bytes(12))
+"""A plan of another life."""
 STEPS = (m.StepSpec("in1", "input", 1, 1, (), 0, "continue"),
          m.StepSpec("out1", "output", 1, 5, ("gpu",), 0, "kill"))
 SUBMIT = m.Submit(1, "census", DIGEST, PLAN, "percentage", 30, STEPS)
@@ -68,17 +73,36 @@ def test_a_workflow_goes_from_its_submission_to_its_end(client: Asking) -> None:
 
 
 def test_asked_again_nothing_is_written_and_the_answer_says_since_when_it_holds(client: Asking) -> None:
-    client.ask(SUBMIT)
+    submit = attrs.evolve(SUBMIT, plan=LATER)
+    client.ask(submit)
     client.ask(EXHAUST)
-    for message, position in ((SUBMIT, 1), (EXHAUST, 1)):
+    for message, position in ((submit, 1), (EXHAUST, 1)):
         told = client.ask(message)
         assert (told.outcome, told.position) == ("unchanged", position)
     assert client.log.next == 2
 
     assert client.ask(m.Kill(1, "census", "enough")).outcome == "applied"
-    assert client.ask(m.Kill(1, "census", "again")).outcome == "unchanged"
-    assert client.ask(SEAL).outcome == "unchanged"
+    assert client.ask(m.Kill(1, "census", "again", LIFE)).outcome == "unchanged"
+    assert client.ask(attrs.evolve(SEAL, life=LIFE)).outcome == "unchanged"
     assert client.log.next == 3
+
+
+def test_what_names_no_life_reaches_the_one_that_a_node_which_lags_does_not_know_of(client: Asking) -> None:
+    """It knows one that is over; the log has forgotten that, and its id lives again."""
+    client.ask(SUBMIT)
+    client.ask(m.Kill(1, "census", "the former"))
+    known = client.log.replica
+    forgotten = attrs.evolve(known, workflows={}, version=known.version + 9)
+    newest = command_of(attrs.evolve(SUBMIT, plan=LATER), known.rules).apply(forgotten, forgotten.version)
+    log = client.node._write_log
+
+    def catch_up() -> None:
+        """With the next entry it hears of all before."""
+        client.log.settle(newest, True)
+        log()
+    client.node._write_log = catch_up  # type: ignore[method-assign]
+    told = client.ask(m.Kill(1, "census", "this one"))
+    assert (told.outcome, told.workflows[0].plan, told.workflows[0].reason) == ("applied", LATER, "this one")
 
 
 def test_another_definition_is_refused_at_once_and_what_may_be_behind_this_node_goes_to_the_log(

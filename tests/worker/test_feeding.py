@@ -15,8 +15,10 @@ from skuld_py.errors import Refused
 from skuld_py.worker.endings import Ending, Failed, Returned
 from skuld_py.worker.registry import lookup
 from skuld_py.worker.workflows.children import packed, unpacked
-from skuld_py.worker.workflows.drawing import Adapted, Place, Sequential, source_of
+from skuld_py.worker.workflows.drawing import Place, source_of
 from skuld_py.worker.workflows.feeding import FEED, ClientHands, feed
+from skuld_py.worker.workflows.partitions import Adapted
+from skuld_py.worker.workflows.sequences import Sequential
 from skuld_py.workflow.acking.events import Repair
 from skuld_py.workflow.definition.entries import Entry, Kind
 from skuld_py.workflow.definition.sources import Files, Page

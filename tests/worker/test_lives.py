@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 import skuld_py
 from skuld_py.errors import Refused
 from skuld_py.model.ids import time_of
-from skuld_py.worker.endings import Failed, Returned
+from skuld_py.worker.endings import Failed, Returned, Snoozed
 from skuld_py.worker.workflows.feeding import ClientHands
 from skuld_py.worker.workflows.plans import Standing
 from skuld_py.worker.workflows.returned import returned
@@ -207,3 +208,65 @@ def test_a_seal_by_name_of_the_former_is_none_of_the_next(house: House, monkeypa
         house.submit_again()
     payloads = [each.payload for each in house.client.list(house.queue("seal"))]
     assert len({*payloads}) == len(payloads) == 2
+
+
+# -- a worker that knows of an earlier life only -------------------------------------------------------
+
+
+def lag(house: House, answers: int) -> Standing:
+    """The former is killed, which the worker has heard of, and the next one submitted: of that the nodes that it
+    asks know after so many answers more."""
+    house.flow._plans._clock = lambda: 0.0
+    former = house.standings["sums"] = attrs.evolve(house.standings["sums"], state="killed")
+    with pytest.raises(Refused, match="is killed"):
+        house.flow.plan("sums")
+    house.submit_again()
+    following, left = house.standings["sums"], [answers]
+
+    def standing(workflow: str) -> Standing:
+        left[0] -= 1
+        return former if left[0] >= 0 else following
+    house.standing = standing  # type: ignore[method-assign]
+    return following
+
+
+@pytest.mark.parametrize("answers", [0, 1, 3])
+def test_a_segment_of_the_next_does_not_die_of_what_is_known_of_the_former(
+        house: House, monkeypatch: pytest.MonkeyPatch, answers: int) -> None:
+    monkeypatch.setattr("skuld_py.worker.workflows.plans.FRESH_S", 2.0)
+    lag(house, answers)
+    house.draw(3)
+    endings = []
+    for _ in range(answers + 1):
+        endings += house.work("numbers")
+        house.client.advance(1)
+    assert [type(each) for each in endings] == [Snoozed] * answers + [Returned]
+    assert isinstance(house.work("seen")[0], Returned) and SEEN == [3]
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_its_feeder_does_not_end_by_what_is_known_of_the_former(
+        house: House, monkeypatch: pytest.MonkeyPatch, answers: int) -> None:
+    monkeypatch.setattr("skuld_py.worker.workflows.plans.FRESH_S", 2.0)
+    lag(house, answers)
+    house.client.enqueue_many(house.queue("feed"), [skuld_py.call("skuld:feed", "sums", "numbers")],
+                              ids=[feeder_id("sums", "numbers", house.life)])
+    for _ in range(answers):
+        assert isinstance(house.work("feed")[0], Snoozed)
+        house.client.advance(1)
+    claim, = house.client.claim(house.queue("feed"))
+    assert house.flow.check_life("sums", time_of(claim.id)) == house.definition
+
+
+def test_its_seals_do_not_end_by_what_is_known_of_the_former(house: House) -> None:
+    lag(house, 1)
+    house.client.enqueue(house.queue("seal"), seal_call("sums", "kept", house.life))
+    assert isinstance(house.work("seal")[0], Snoozed) and house.sealed == []
+
+
+def test_what_names_a_life_that_cannot_be_is_of_another_one(house: House) -> None:
+    house.draw(1)
+    claim, = house.client.claim(house.queue("numbers"))
+    house.client.enqueue(house.queue("numbers"), claim.payload[:-8] + bytes([127] * 8))
+    ending, = house.work("numbers")
+    assert isinstance(ending, Failed) and ending.is_final and "is of an earlier workflow" in ending.words

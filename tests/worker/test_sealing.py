@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
+import pytest
+
 import skuld_py
 from skuld_py.errors import Uncertain
 from skuld_py.testing import MemoryClient
@@ -191,3 +194,23 @@ def test_what_is_no_table_has_the_column_value(tmp_path: Path) -> None:
 def test_of_no_values_there_is_a_dataset_without_files(tmp_path: Path) -> None:
     at = home(tmp_path, "parquet")
     assert framed(at, "leaf")[0] and framed(at, "no-such") == []
+
+
+def test_whoever_has_a_seat_sees_to_what_a_feeder_that_died_left_unsealed(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.workflows.plans.FRESH_S", 0.0)
+    at = home(tmp_path)
+    lives = at.standings["sums"]
+
+    def seen(**changes: Any) -> list[bytes]:
+        at.standings["sums"] = attrs.evolve(lives, **changes)
+        at.flow.see_sealed("sums")
+        return sorted(task.payload for task in at.client.list(at.queue("seal")))
+    assert seen() == seen(state="killed", exhausted=("numbers",)) == []
+    calls = {leaf: seal_call("sums", leaf, at.life) for leaf in at.definition.leaves}
+    assert seen(exhausted=("numbers",), sealed=("kept",)) == sorted([calls["leaf"], calls["made"]])
+    for _ in range(2):
+        assert seen(exhausted=("numbers",)) == sorted(calls.values())
+    at.standings["sums"] = lives
+    until_over(at)
+    assert sorted(at.sealed) == sorted(calls)

@@ -28,7 +28,7 @@ from skuld_py.runtime.zookeeper.log_following import command
 from skuld_py.worker import claimer as claimer_module
 from skuld_py.worker.attendance import LEASE_S
 from skuld_py.worker.claimer import Claimer
-from skuld_py.worker.seats import Place, SeatKeeper, SizeOf, queues_of
+from skuld_py.worker.seats import SEALS_S, Place, SeatKeeper, SizeOf, queues_of
 from skuld_py.worker.worker import Worker
 from skuld_py.worker.workflows.children import Calls, packed
 from skuld_py.workflow.definition.definition import Definition
@@ -48,6 +48,7 @@ def test_a_seat_is_a_queue_with_a_cap_and_a_fence() -> None:
     assert found == {"wf.w.feed": Place(3, 7), "wf.w._feeds-in": Place(1, 7), "wf.w._feeds-in2": Place(2, 7),
                      "wf.w.in": Place(1, 7), "wf.w.in2": Place(2, 7),
                      "wf.w.f": Place(30, 7, 10), "wf.w.out": Place(2, 7), "wf.w.seal": Place(2, 7),
+                     "wf.w._seals-out": Place(2, 7),
                      "wf.x.f": Place(1, 9)}
 
 
@@ -132,6 +133,25 @@ def test_how_many_a_slot_takes_is_asked_again_where_that_cannot_be_known_yet(
 
     assert client.run() == [{"wf.w.f": Place(40, 7, 20)}]
     assert client.asked == [0, 0, 5]
+
+
+def test_when_the_seats_of_a_workflow_with_a_leaf_here_change_it_looks_for_a_while_whether_that_is_to_be_sealed(
+) -> None:
+    now, looked = [0.0], list[tuple[float, str]]()
+
+    def look(workflow: str) -> None:
+        looked.append((now[0], workflow))
+        now[0] += SEALS_S / 3
+        raise Uncertain("uncertain", "no answer")
+    w, v = (WorkerSeats((Seat("v", "f", FUNCTION, 1, 7), Seat("w", "out", OUTPUT, 1, fence)), fence)
+            for fence in (7, 8))
+    client = Keeping(*[w] * 6, *[v] * 6)
+    keeper = SeatKeeper(client, lambda: STATUS, lambda queues: None,  # type: ignore[arg-type]
+                        client.size_of, client.lease_s, look, lambda: now[0])
+    keeper.start()
+    assert client.is_empty.wait(20)
+    keeper.close()
+    assert looked == [(number * SEALS_S / 3, "w") for number in range(6)]
 
 
 # -- claiming for seats ----------------------------------------------------------------------------

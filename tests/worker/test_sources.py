@@ -18,11 +18,11 @@ from skuld_py.worker.credentials import VARIABLE, credentials_for
 from skuld_py.worker.endings import Ending, Failed, Returned
 from skuld_py.worker.registry import lookup
 from skuld_py.worker.workflows.children import unpacked
-from skuld_py.worker.workflows.drawing import Sequential
 from skuld_py.worker.workflows.feeding import FEED, feed
 from skuld_py.worker.workflows.parts import part_credentials, parts_of
 from skuld_py.worker.workflows.plans import Standing
 from skuld_py.worker.workflows.queued import LEASE_S, RENEW_S, Queued
+from skuld_py.worker.workflows.sequences import Sequential
 from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.reading import read
 from skuld_py.workflow.definition.resuming import contents, resumed

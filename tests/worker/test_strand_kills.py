@@ -135,3 +135,18 @@ def test_submitted_killed_forgotten_and_submitted_again_the_next_life_alone_is_w
                 if line.kind in ("exhaust-input", "seal-output") and line.outcome == "applied"]
     assert rows(tmp_path / "kept") == whole(7)
     assert len(ends) == 3
+
+
+def test_a_feeder_that_dies_between_the_end_of_the_last_input_and_the_seals_hinders_nothing(
+        cluster: LocalCluster, crew: Crew, tmp_path: Path) -> None:
+    """Nobody claims its task again: an input that is exhausted has no seats."""
+    made = definition(tmp_path)
+    made["catalog"]["numbers"]["most"] = 1
+    with Client(cluster.addresses, timeout_s=30) as client:
+        crew.stop()
+        status = client.submit_workflow(made)
+        assert client.exhaust_input("strands", "numbers", life=status.life).is_sealing
+        assert client.count("wf.strands.seal") == 0
+        crew.start()
+        assert client.await_workflow("strands", timeout_s=PATIENCE_S).state == "completed"
+    assert [*(tmp_path / "kept").glob("task=*/part*")]

@@ -17,8 +17,11 @@ from skuld_py.worker.endings import Failed, Returned, Snoozed
 from skuld_py.worker.registry import lookup
 from skuld_py.worker.seats import queues_of
 from skuld_py.worker.workflows.children import unpacked
-from skuld_py.worker.workflows.drawing import Adapted, Place, Strand, source_of
-from skuld_py.worker.workflows.feeding import FEED, LOOK_S, Turn
+from skuld_py.worker.workflows.drawing import Place, source_of
+from skuld_py.worker.workflows.feeding import FEED, LOOK_S, ClientHands, Turn
+from skuld_py.worker.workflows.partitions import Adapted
+from skuld_py.worker.workflows.sealing import seal_call
+from skuld_py.worker.workflows.strands import Strand
 from skuld_py.workflow.acking.turns import TURN_MS
 from skuld_py.workflow.definition.entries import Entry, Kind
 from skuld_py.workflow.definition.names import is_feeder
@@ -240,6 +243,24 @@ def test_a_strand_asks_for_commits_and_ends_with_its_own_partitions_alone() -> N
         Adapted(topic, Strand(1, 2)).draw(cursor, 4)
 
 
+def test_leaves_that_need_several_kinds_of_workers_are_sealed_by_those_alone() -> None:
+    leaves = {"x": ["nfs"], "y": ["big"], "z": ["nfs"]}
+    home = Home({"id": "w", "edges": [["numbers", step] for step in leaves], "catalog": {
+        "numbers": {"kind": "input", "function": "strands.numbers"},
+        **{step: {"kind": "function", "function": "strands.seen", "tags": tags}
+           for step, tags in leaves.items()}}})
+    home.client.enqueue_many(home.queue("feed"), [call(FEED, "w", "numbers")],
+                             ids=[feeder_id("w", "numbers", home.life)])
+    claim, = home.client.claim(home.queue("feed"))
+    home.exhaust_input = lambda *_, **named: type(  # type: ignore[attr-defined]
+        "Status", (), {"is_sealing": True, "sealed": ("z",)})
+    for _ in range(2):
+        ClientHands(home, claim, home.definition, "numbers").exhaust()
+    found = {step: [task.payload for queue in queues_of([Seat("w", step, OUTPUT, 1, 7)])
+                    for task in home.client.list(queue)] for step in leaves}
+    assert found == {"x": [seal_call("w", "x", home.life)], "y": [seal_call("w", "y", home.life)], "z": []}
+
+
 # -- slots -------------------------------------------------------------------------------------------
 
 
@@ -247,7 +268,8 @@ def test_of_a_seat_in_an_input_its_own_feeders_are_claimed_and_of_others_none() 
     places = queues_of([Seat("w", "in", INPUT, 2, 7), Seat("w", "f", FUNCTION, 1, 7),
                         Seat("w", "out", OUTPUT, 1, 7)])
     assert {queue: place.cap for queue, place in places.items()} == {
-        "wf.w.in": 2, "wf.w.feed": 2, "wf.w._feeds-in": 2, "wf.w.f": 1, "wf.w.out": 1, "wf.w.seal": 1}
+        "wf.w.in": 2, "wf.w.feed": 2, "wf.w._feeds-in": 2, "wf.w.f": 1, "wf.w.out": 1, "wf.w.seal": 1,
+        "wf.w._seals-out": 1}
     assert [is_feeder(queue) for queue in ("wf.w.feed", "wf.w._feeds-in", "wf.w._acks-in", "w.feed")] == [
         True, True, False, False]
 

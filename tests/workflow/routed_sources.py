@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skuld_py.worker.workflows.children import packed
-from skuld_py.worker.workflows.drawing import Adapted, Sequential
 from skuld_py.worker.workflows.haul import Source
+from skuld_py.worker.workflows.partitions import Adapted
+from skuld_py.worker.workflows.sequences import Sequential
+from skuld_py.workflow.acking.checkpoint import Book
 from skuld_py.workflow.definition.sources import Page
 from workflow.acking_queue import Violation
 from workflow.acking_world import BEGUN_MS
@@ -42,6 +44,9 @@ class Shelf:
         self.since = [chance.choice([0, 7]) for _ in self.parts]
         self.kept = [*self.since]
         self.pace_ms = chance.choice([0, 0, 40])
+        self.shown_ms = [chance.choice([0, 0, 700, 2_500]) for _ in self.parts]
+        """When each part comes to be there, where they grow."""
+        self.grows = not self.is_list and chance.random() < 0.3
 
     @property
     def has_room(self) -> bool:
@@ -79,8 +84,12 @@ class Store:
         return iter([paths[path] for path in self._strand.paths(paths)])
 
     def source(self) -> Source:
-        """As a new life of the feeder opens it."""
-        return Sequential(self._files) if self._shelf.is_list else Adapted(self, self._strand)
+        """As a new life of the feeder opens it. Growing ones are listed again after 30 ms."""
+        cursor = Book.decode(self._stream.checkpoint).cursor
+        if self._shelf.is_list:
+            return Sequential(self._files, cursor)
+        adapter = Growing(self._stream, self._shelf) if self._shelf.grows else self
+        return Adapted(adapter, self._strand, cursor, lambda: float(self._stream.now_ms))
 
     def _own(self, partition: str) -> int:
         part = int(partition)
@@ -124,3 +133,18 @@ class Store:
         if self._stream.happens(10):
             self._stream.met["a source does not answer"] += 1
             raise Away
+
+
+class Growing(Store):
+    """One whose parts come one after the other, those of greater numbers standing first."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether more will come."""
+        return self._stream.now_ms < BEGUN_MS + max(self._shelf.shown_ms)
+
+    def partitions(self) -> Sequence[str]:
+        shown = [str(part) for part, at_ms in enumerate(self._shelf.shown_ms)
+                 if self._stream.now_ms >= BEGUN_MS + at_ms]
+        self._stream.met["a part comes while others are drawn"] += 0 < len(shown) < len(self.parts)
+        return shown[::-1]

@@ -35,7 +35,7 @@ from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.log.workflows import StepRow, Workflow
 from skuld_py.model.ids import ID_BYTES, to_text
 from skuld_py.worker.workflows.children import Completed, Nursery, packed, unpacked
-from skuld_py.worker.workflows.drawing import Strand
+from skuld_py.worker.workflows.strands import Strand
 from skuld_py.workflow import segments
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.checkpoint import Book

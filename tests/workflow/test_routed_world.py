@@ -21,6 +21,7 @@ OFTEN = (
     "a feeder dies", "a feeder dies between two effects", "a feeder goes on behind another's back",
     "a former feeder's checkpoint is fenced", "a feeder dies before its outputs are to be sealed",
     "an input is exhausted while another one is open", "a strand is exhausted while another one is open",
+    "a part comes while others are drawn",
     "a feeder waits for a slot", "a feeder gives way to another one", "the log is told of an earlier life",
     "the log is told of an end again",
     "a seal is claimed again", "a worker dies while it seals", "a worker dies while it runs",

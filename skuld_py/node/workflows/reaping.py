@@ -13,6 +13,9 @@ Bounds: a turn looks at ``QUEUES_AT_ONCE`` queues and cancels ``REAPED_AT_ONCE``
 ``PAGE_MS`` later. A round that finds nothing is followed by a later one, up to ``REST_MS``; while the log knows
 nothing that has ended there is none. What comes after the log has forgotten the workflow stays (``skuld purge``).
 
+A node that lags may take for ended what was submitted again. Without its feeders that would wait for ever; so of
+feeders those of the life that ended are cancelled, and older ones. A segment that is cancelled its feeder sees.
+
 Rejected: the client that kills, which may end in the middle. A worker, for which a dead workflow had to have
 seats. Acks that expire: a dead task each, which people would have to be told to pass over.
 """
@@ -25,7 +28,7 @@ from skuld_py.cluster.log.workflows import State, Workflow, strand_name
 from skuld_py.cluster.member.playback import Playback
 from skuld_py.model import messages as m
 from skuld_py.model.history import CANCELLED
-from skuld_py.model.ids import ID_BYTES
+from skuld_py.model.ids import ID_BYTES, time_of
 from skuld_py.model.state import State as TaskState
 from skuld_py.node.operations.amendment import AmendOperation
 from skuld_py.node.operations.duty import NEVER_MS, Duty
@@ -34,13 +37,12 @@ from skuld_py.node.operations.outbox import Origin
 from skuld_py.partition.data.change import Change
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.vnode import Vnode
-from skuld_py.workflow.definition.names import PLAN, QUEUES, SEAL, is_feeder, step_of
+from skuld_py.workflow.definition.names import PLAN, QUEUES, is_feeder, is_sealer, step_of
 from skuld_py.workflow.segments import ack_queue, haul_queue, sources_of
 
 QUEUES_AT_ONCE, REAPED_AT_ONCE = 500, 500
 PAGE_MS, ROUND_MS, REST_MS = 50, 1_000, 30_000
 GRACE_MS = 60_000
-KEPT_FOR_A_WHILE = (PLAN, SEAL)
 
 
 class Reaper(Duty):
@@ -127,11 +129,19 @@ class Reaper(Duty):
         found: list[bytes] = []
         former = ""
         for queue in queues:
-            found += [head[-ID_BYTES:] for head in filing.heads(queue, None, room - len(found))]
+            ids = [head[-ID_BYTES:] for head in filing.heads(queue, None, room - len(found))]
+            found += [task_id for task_id in ids if self._has_ended(queue, task_id)]
             if len(found) >= room:
                 return looked, found, former or QUEUES[:-1], True
             former = queue
         return looked, found, after, is_cut
+
+    def _has_ended(self, queue: str, task_id: bytes) -> bool:
+        """Whether a task in such a queue is none of a later life."""
+        named = step_of(queue)
+        if named is None or not is_feeder(queue):
+            return True
+        return time_of(task_id) <= self._playback.replica.workflows[named[0]].life
 
     def _is_over(self, now_ms: int, queue: str) -> bool:
         """Whether what waits in a queue waits for nobody."""
@@ -143,7 +153,8 @@ class Reaper(Duty):
             return False
         known: Workflow | None = self._playback.replica.workflows.get(named[0])
         is_killed = known is not None and known.state == State.KILLED.value
-        return is_killed or not (named[1] in KEPT_FOR_A_WHILE or is_feeder(queue)) or now_ms >= since_ms + GRACE_MS
+        is_own = named[1] == PLAN or is_sealer(queue) or is_feeder(queue)
+        return is_killed or not is_own or now_ms >= since_ms + GRACE_MS
 
 
 def _deaf(name: str, known: Workflow) -> Iterator[str]:

@@ -104,10 +104,12 @@ class WorkflowRequests(Duty):
     def _known(self, origin: Origin, message: Asked, command: Command) -> m.Decreed | None:
         """The answer, where no entry can change it any more: what is done is never undone, and an id that has one
         definition gets no other. A replica that lags knows less of that, never something else; and of a later life
-        of a workflow it knows nothing, so what names another one than it has is for the log."""
+        of a workflow it knows nothing, so what names another one than it has is for the log. So is what names
+        none, where the one that it has is over: it is about whichever lives."""
         replica = self.playback.replica
         known = replica.workflows.get(message.workflow)
-        if known is None or (isinstance(command, OfWorkflow) and not command.is_of(known)):
+        if known is None or (isinstance(command, OfWorkflow)
+                             and not (command.is_of(known) and (known.is_live or command.life))):
             return None
         try:
             is_same = command.apply(replica, replica.version + 1) is replica

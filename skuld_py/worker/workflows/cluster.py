@@ -24,7 +24,8 @@ class ClientCluster:
     def standing(self, workflow: str) -> Standing:
         """By the log."""
         known = self.client.workflow(workflow)
-        return Standing(known.state, known.plan, known.digest, known.reason, known.exhausted)
+        return Standing(known.state, known.plan, known.digest, known.reason, known.exhausted,
+                        known.sealed)
 
 
 def flow_of(client: Client) -> Flow:

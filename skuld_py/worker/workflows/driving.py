@@ -24,7 +24,7 @@ from typing import Protocol, TypeVar
 from skuld_py.client.steady import sleep, steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.worker.scribe import is_passing
-from skuld_py.worker.workflows.haul import Source
+from skuld_py.worker.workflows.haul import Source, gave_others
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import Acks
 from skuld_py.workflow.acking.checkpoint import Book
@@ -191,9 +191,9 @@ class Driver:
             if refusal.code == TOO_OLD:
                 return e.Stored(effect.first, effect.numbers)
             if refusal.code == CONFLICT:
-                raise Refused("other_values", "source: it gives other values than before for the same offsets, so"
-                              f" roots {min(rows)} to {max(rows)} are not what they were; a source must give the"
-                              " same values again", field="source") from None
+                raise gave_others("it gives other values than before for the same offsets, so roots"
+                                  f" {min(rows)} to {max(rows)} are not what they were; a source must give the"
+                                  " same values again") from None
             raise
         return e.Stored(effect.first)
 

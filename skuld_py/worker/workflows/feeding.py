@@ -32,18 +32,19 @@ from skuld_py.worker.journal import pause_s
 from skuld_py.worker.registry import task
 from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import Calls, Completed, Nursery
-from skuld_py.worker.workflows.drawing import Place, Strand, source_of
-from skuld_py.worker.workflows.driving import TOO_OLD, Doubts, Driver, said
-from skuld_py.worker.workflows.sealing import seal_call
+from skuld_py.worker.workflows.drawing import Place, source_of
+from skuld_py.worker.workflows.driving import Driver, said
+from skuld_py.worker.workflows.sealing import Sealer
+from skuld_py.worker.workflows.strands import Strand
 from skuld_py.workflow.acking import events as e
 from skuld_py.workflow.acking.acks import Acks
 from skuld_py.workflow.acking.checkpoint import Book, roots_said
 from skuld_py.workflow.acking.feeder import Feeder, Options
 from skuld_py.workflow.acking.turns import TURN_MS, rest_ms
 from skuld_py.workflow.definition.definition import Definition
-from skuld_py.workflow.definition.names import SEAL, queue_of, step_of
+from skuld_py.workflow.definition.names import step_of
 from skuld_py.workflow.routing.hooks import restarts
-from skuld_py.workflow.segments import Emission, ack_queue, feeder_queue, root_id, seal_id, strand_of
+from skuld_py.workflow.segments import Emission, ack_queue, feeder_queue, root_id, strand_of
 
 FEED = "skuld:feed"
 ENDED_OR_NONE = frozenset({"workflow_ended", "no_such_workflow", "bad_plan", "other_life"})
@@ -52,7 +53,6 @@ HOPELESS = frozenset({"bad_source", "other_values"})
 ACKS_AT_ONCE, ACKS_LEASE_S = 100, 30.0
 LOOK_S = 10.0
 """How often a feeder whose turn is over looks whether another one waits."""
-SEAL_WINDOW_S = 6 * 24 * 3600.0
 ENDED = frozenset({"dead", "cancelled"})
 
 Progress = Callable[[float, float, str], None]
@@ -102,7 +102,8 @@ def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str
         except SkuldError as error:
             if not is_passing(error):
                 raise
-    place = Place(flow, workflow, name, hands.wall_ms, Strand(strand, entry.most))
+    place = Place(flow, workflow, name, hands.wall_ms, Strand(strand, entry.most),
+                  Book.decode(context.resumed).cursor)
     with closing(source_of(entry, flow.resolve, place)) as source:
         return Driver(Feeder(workflow, step, options), hands, source, check, hands.wall_ms).run(context.resumed)
 
@@ -143,8 +144,8 @@ class ClientHands:
         self._told = ""
         self._definition, self._source = definition, source
         self._step, self._strand = strand_of(source)
-        self._doubts = Doubts(steady_s, part=0.5)
         self._life = time_of(claim.id)
+        self._sealer = Sealer(self._client, definition, self._life)
         self._nursery = Nursery(definition, self._life)
         self._calls = Calls(definition.entries[self._step], self._life)
         self._number = 0
@@ -250,24 +251,4 @@ class ClientHands:
         status = self._cluster.exhaust_input(self._definition.id, self._step, strand=self._strand,
                                              life=self._life)
         if status.is_sealing:
-            self._seal([leaf for leaf in self._definition.leaves if leaf not in status.sealed])
-
-    def _seal(self, leaves: Sequence[str]) -> None:
-        """Enqueue what seals these: as old as the feeder, or by name when that is older than what is kept. What
-        stands already is not enqueued beside it, be it under its id, or under a name of more than a window ago: a
-        leaf would be gathered twice."""
-        workflow, queue = self._definition.id, queue_of(self._definition.id, SEAL)
-        ids = {leaf: seal_id(workflow, leaf, self._life) for leaf in leaves}
-        payloads = {leaf: seal_call(workflow, leaf, self._life) for leaf in leaves}
-        try:
-            self._client.enqueue_many(queue, [*payloads.values()], ids=[*ids.values()])
-        except SkuldError as error:
-            if error.code != TOO_OLD:
-                raise
-            if not isinstance(error, Refused) and not self._doubts.suffice():
-                raise
-            standing = [*ids.values(), *(each.id for each in self._client.list(queue))]
-            known = {each.payload for each in self._client.get_many(standing)}
-            left = [leaf for leaf in leaves if payloads[leaf] not in known]
-            self._client.enqueue_many(queue, [payloads[leaf] for leaf in left], unique_window_s=SEAL_WINDOW_S,
-                                      unique=[f"seal-{leaf}-{self._life}" for leaf in left])
+            self._sealer.have_sealed([leaf for leaf in self._definition.leaves if leaf not in status.sealed])

@@ -52,7 +52,8 @@ from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import LIFE_BYTES, Completed, Nursery, life_bytes, packed
 from skuld_py.worker.workflows.emitting import AGAIN_S, PATIENCE_S, Emitter, Enqueueing, Written
 from skuld_py.worker.workflows.lifecycles import AGAIN_MS, Lifecycles
-from skuld_py.worker.workflows.plans import Known, Plans, Standing
+from skuld_py.worker.workflows.plans import LIVE, Known, Plans, Standing
+from skuld_py.worker.workflows.sealing import Sealer
 from skuld_py.workflow.definition.definition import Definition, Moment, Policy
 from skuld_py.workflow.definition.entries import Kind
 from skuld_py.workflow.definition.names import is_own, step_of
@@ -77,6 +78,8 @@ OnDone = Callable[[list[Run], str], None]
 
 class Cluster(Known, Enqueueing, Protocol):
     """Who knows workflows and stores tasks: a client."""
+
+    client: Any
 
     def kill_workflow(self, workflow: str, reason: str, *, life: int) -> Any:
         """Let nothing more of it run, if it is this one of its id."""
@@ -131,7 +134,7 @@ class Flow:
     def check_life(self, workflow: str, life: int) -> Definition:
         """The definition of a workflow that lives; ``Dead`` if that was submitted at another time: it is another
         one."""
-        alive, definition = self._plans.alive(workflow)
+        alive, definition = self._plans.alive(workflow, life)
         if alive != life:
             raise Dead(f"this task is of an earlier workflow {workflow}, which has ended")
         return definition
@@ -154,6 +157,14 @@ class Flow:
             if is_passing(error):
                 raise
             return 1
+
+    def see_sealed(self, workflow: str) -> None:
+        """Have the leaves of a workflow sealed, all of whose inputs are exhausted: the feeder that should may be
+        gone, and nobody has a seat for it. What is enqueued already stays as it is."""
+        standing, definition = self._plans.known(workflow)
+        if standing.state == LIVE and {*definition.inputs} <= {*standing.exhausted}:
+            left = [leaf for leaf in definition.leaves if leaf not in standing.sealed]
+            Sealer(self._cluster.client, definition, standing.life).have_sealed(left)
 
     def of(self, claim: Claim) -> Flow | None:
         """What is around the function that this claim is for: nothing, unless its queue is a workflow's."""
@@ -188,7 +199,7 @@ class Flow:
                 run.context.workflows, run.context.claim = self, run.claim
             return {}
         try:
-            step = self._asked(runs, lambda: self._step(runs[0].claim.queue))
+            step = self._asked(runs, lambda: self._step(runs))
             if not step.lifecycles.start():
                 self._pasts(runs)
                 return {run.key: Snoozed(_again_ms(run)) for run in runs}
@@ -209,10 +220,11 @@ class Flow:
                 ended[run.key] = _ended(error)
         return ended
 
-    def _step(self, queue: str) -> _Step:
-        named = step_of(queue)
+    def _step(self, runs: Sequence[Run]) -> _Step:
+        """Of the newest life that one of them is of."""
+        named = step_of(runs[0].claim.queue)
         assert named is not None
-        life, definition = self._plans.alive(named[0])
+        life, definition = self._plans.alive(named[0], max(map(_life_of, runs)))
         with self._lock:
             known = self._steps.get(named)
             if known is None or known.definition is not definition or known.life != life:
@@ -244,7 +256,7 @@ class Flow:
             return ended
         runs = [run for run, _ in ended]
         try:
-            step = self._asked(runs, lambda: self._step(runs[0].claim.queue))
+            step = self._asked(runs, lambda: self._step(runs))
             pasts = self._pasts(runs)
         except ClaimLost:
             raise
@@ -391,6 +403,12 @@ def _is_alone(task: Task, token: int) -> bool:
 
 def _again_ms(run: Run) -> int:
     return round(min(AGAIN_MS_MAX, AGAIN_MS * AGAIN_MORE ** min(run.claims, 1_000)))
+
+
+def _life_of(run: Run) -> int:
+    """The life that a segment says it is of; 0 for one that cannot be, by the clock that granted its claim."""
+    life = int.from_bytes(run.claim.payload[-LIFE_BYTES:], "big")
+    return life if life < run.claim.end_ms else 0
 
 
 def root_of(run: Run) -> tuple[TaskId, str]:

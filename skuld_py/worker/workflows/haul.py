@@ -7,6 +7,10 @@ from typing import Protocol
 
 import attrs
 
+from skuld_py.errors import Refused
+
+HAUL_BYTES = 16 << 20
+
 
 @attrs.frozen
 class Haul:
@@ -36,3 +40,8 @@ class Source(Protocol):
 
     def close(self) -> None:
         """The feeder ends, whatever the reason."""
+
+
+def gave_others(problem: str) -> Refused:
+    """What ends a workflow whose source gives other values than before."""
+    return Refused("other_values", f"source: {problem}", field="source")

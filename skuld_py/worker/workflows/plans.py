@@ -4,7 +4,14 @@ A definition is the payload of a workflow's plan task, which the log's row names
 changes, so it is read once. Whether the workflow lives is asked again when the answer is ``FRESH_S`` old: once for
 all segments that come meanwhile. So segments of a workflow that was killed are refused at most so much later.
 
-Invariant: a definition whose digest is not that of the row is used by nobody.
+Who asks for a task says of which life that is. An answer that is about an earlier life is old: it was kept here
+since before the workflow was forgotten and submitted again, or the node that gave it lags. By that no task may
+end, for nobody would make another one. So it is asked for anew, and the task snoozed if that does not help.
+
+Invariants:
+
+* A definition whose digest is not that of the row is used by nobody.
+* Of a task the workflow counts as ended, or as another one, by what is known of its own life or a later one.
 """
 
 from __future__ import annotations
@@ -20,9 +27,10 @@ from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused
 from skuld_py.model.ids import from_text, time_of
 from skuld_py.model.task import Task
+from skuld_py.worker.directives import Snooze
 from skuld_py.workflow.definition.definition import Definition
 
-FRESH_S = 2.0
+FRESH_S, BEHIND_S = 2.0, 1.0
 KEPT_MAX = 100
 """Definitions; the one that was used the longest ago goes first."""
 LIVE = "live"
@@ -39,6 +47,8 @@ class Standing:
     reason: str = ""
     exhausted: tuple[str, ...] = ()
     """Of a live one the inputs that bring no more."""
+    sealed: tuple[str, ...] = ()
+    """Of a live one the leaves that are sealed."""
 
     @property
     def life(self) -> int:
@@ -76,10 +86,15 @@ class Plans:
         """Its definition; ``Refused`` as ``workflow_ended`` when it does not live any more."""
         return self.alive(workflow)[1]
 
-    def alive(self, workflow: str) -> tuple[int, Definition]:
-        """Which life it is in, and its definition; ``Refused`` as ``workflow_ended``."""
+    def alive(self, workflow: str, life: int = 0) -> tuple[int, Definition]:
+        """Which life it is in, and its definition; ``Refused`` as ``workflow_ended``. ``life``: that of the task
+        in question, by which no answer about an earlier one counts; ``Snooze`` while there is no other."""
         with self._lock:
             kept = self._look(workflow)
+            if kept.standing.life < life:
+                kept = self._look(workflow, fresh_s=0.0)
+            if kept.standing.life < life:
+                raise Snooze(BEHIND_S)
             if kept.standing.state != LIVE:
                 why = f": {kept.standing.reason}" if kept.standing.reason else ""
                 raise Refused("workflow_ended", f"workflow: {workflow} is {kept.standing.state}{why}",
@@ -98,10 +113,10 @@ class Plans:
             kept.definition = self._read(workflow, kept.standing)
         return kept.definition
 
-    def _look(self, workflow: str) -> _Kept:
+    def _look(self, workflow: str, fresh_s: float | None = None) -> _Kept:
         now = self._clock()
         kept = self._kept.get(workflow)
-        if kept is None or now >= kept.asked_s + FRESH_S:
+        if kept is None or now >= kept.asked_s + (FRESH_S if fresh_s is None else fresh_s):
             standing = self._known.standing(workflow)
             is_same = kept is not None and kept.standing.digest == standing.digest
             kept = self._kept[workflow] = _Kept(standing, now, kept.definition if kept and is_same else None)

@@ -7,6 +7,9 @@ what is visible before the coordination log says that the output is sealed. The 
 sees to it that what it wrote is published, appends to the log, and completes. The last seal completes the
 workflow; then its plan task ends, too.
 
+The feeder that exhausts the last input enqueues these tasks. When it dies before, nobody claims it again: an input
+that is exhausted has no seats. So whoever has a seat in a leaf looks, too, when its seats change (``Flow``).
+
 Invariants:
 
 * Whatever a seal does it may do again: the ids of tasks follow from its own, and the log takes a seal once. So a
@@ -20,9 +23,11 @@ entry; and a log entry after the completion is one that a worker that ends in be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from skuld_py.calls.payloads import call
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import Refused, SkuldError
 from skuld_py.model.ids import TaskId, time_of, to_text
 from skuld_py.model.task import Task
@@ -32,15 +37,56 @@ from skuld_py.output.protocol import settle
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.directives import Dead, Snooze
 from skuld_py.worker.registry import task
+from skuld_py.worker.workflows.driving import TOO_OLD, Doubts
 from skuld_py.worker.workflows.gathering import SEAL, gather_call
-from skuld_py.worker.workflows.plans import LIVE
+from skuld_py.worker.workflows.plans import BEHIND_S, LIVE
+from skuld_py.workflow.definition.definition import Definition
 from skuld_py.workflow.definition.entries import Target
-from skuld_py.workflow.definition.names import PLAN, queue_of
-from skuld_py.workflow.segments import child_id
+from skuld_py.workflow.definition.names import PLAN, are_alike, queue_of
+from skuld_py.workflow.definition.names import SEAL as SEALING
+from skuld_py.workflow.segments import child_id, seal_id, seal_queue
 
+SEAL_WINDOW_S = 6 * 24 * 3600.0
 LOOK_S, LOOK_S_MAX, LOOK_MORE = 0.2, 10.0, 1.3
 """How often a seal looks whether its values are gathered: ever less often, for each look is a claim on record."""
 PLAN_LEASE_S = 60.0
+
+
+class Sealer:
+    """Enqueues the tasks that seal leaves, in one life of a workflow all of whose inputs are exhausted."""
+
+    def __init__(self, client: Any, definition: Definition, life: int) -> None:
+        self._client, self._definition, self._life = client, definition, life
+        self._doubts = Doubts(steady_s, part=0.5)
+
+    def have_sealed(self, leaves: Sequence[str]) -> None:
+        """Enqueue what seals these, where those claim it who have seats in all leaves, or in this one."""
+        workflow, entries = self._definition.id, self._definition.entries
+        if are_alike(entries[leaf].tags for leaf in self._definition.leaves):
+            self._seal(queue_of(workflow, SEALING), leaves)
+            return
+        for leaf in leaves:
+            self._seal(seal_queue(workflow, leaf), [leaf])
+
+    def _seal(self, queue: str, leaves: Sequence[str]) -> None:
+        """As old as the feeder, or by name when that is older than what is kept. What stands already is not
+        enqueued beside it, be it under its id, or under a name of more than a window ago: a leaf would be gathered
+        twice."""
+        workflow = self._definition.id
+        ids = {leaf: seal_id(workflow, leaf, self._life) for leaf in leaves}
+        payloads = {leaf: seal_call(workflow, leaf, self._life) for leaf in leaves}
+        try:
+            self._client.enqueue_many(queue, [*payloads.values()], ids=[*ids.values()])
+        except SkuldError as error:
+            if error.code != TOO_OLD:
+                raise
+            if not isinstance(error, Refused) and not self._doubts.suffice():
+                raise
+            standing = [*ids.values(), *(each.id for each in self._client.list(queue))]
+            known = {each.payload for each in self._client.get_many(standing)}
+            left = [leaf for leaf in leaves if payloads[leaf] not in known]
+            self._client.enqueue_many(queue, [payloads[leaf] for leaf in left], unique_window_s=SEAL_WINDOW_S,
+                                      unique=[f"seal-{leaf}-{self._life}" for leaf in left])
 
 
 def seal_call(workflow: str, step: str, life: int) -> bytes:
@@ -55,7 +101,10 @@ def seal(context: TaskContext, workflow: str, step: str, life: int) -> dict[str,
     if flow is None:
         raise Dead(f"{SEAL}: this task is not in a queue of a workflow; do not enqueue it by hand")
     made: dict[str, Any] = {}
-    if flow.cluster.standing(workflow).state == LIVE:
+    standing = flow.cluster.standing(workflow)
+    if standing.life < life:
+        raise Snooze(BEHIND_S)  # whoever was asked lags: completed by that, it would never seal
+    if standing.state == LIVE:
         target = flow.check_life(workflow, life).entries[step].target
         if target is not None:
             made = _gathered(context, workflow, step, life, target)

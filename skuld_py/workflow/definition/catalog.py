@@ -113,8 +113,12 @@ def entry_of(faults: Faults, step: str, value: Any) -> Entry | None:
     if kind is Kind.INPUT:
         source = _source(table)
         least, most = _feeders(table, source)
+        pending = table.take("max_pending", whole(1, PENDING_MAX), MAX_PENDING)
+        if most > pending:
+            table.fault("most", f"{most} feeders share max_pending, {pending}", "write no more feeders than roots"
+                        " that may be under way")
         made = Entry(step, kind, source=source, parameters=parameters, tags=tags, doc=doc, least=least, most=most,
-                     max_pending=table.take("max_pending", whole(1, PENDING_MAX), MAX_PENDING),
+                     max_pending=pending,
                      root_timeout_ms=table.take("root_timeout_s", seconds, ROOT_TIMEOUT_MS))
     else:
         made = _working(table, step, kind, parameters, tags, doc)

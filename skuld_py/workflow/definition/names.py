@@ -8,6 +8,7 @@ steps.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 
 from skuld_py.model.names import QUEUES_OF_WORKFLOWS, queues_of
 
@@ -20,8 +21,8 @@ QUEUES = QUEUES_OF_WORKFLOWS
 ALL, NONE = "all", "none"
 FEED, PLAN, ACKS, SEAL = "feed", "plan", "acks", "seal"
 """Queues that each workflow has for itself."""
-FEEDS = "_feeds-"
-"""Begins those of the feeders of one input that has several."""
+FEEDS, SEALS = "_feeds-", "_seals-"
+"""Begin those of the feeders of one input, and of what seals one leaf, where they are not for all."""
 RESERVED_STEPS = frozenset({ALL, NONE, FEED, PLAN, ACKS, SEAL})
 OWN = "skuld:"
 """Functions whose names begin with this are Skuld's own."""
@@ -63,3 +64,14 @@ def is_feeder(queue: str) -> bool:
     """Whether the tasks of a queue feed a workflow from its inputs."""
     named = step_of(queue)
     return named is not None and (named[1] == FEED or named[1].startswith(FEEDS))
+
+
+def is_sealer(queue: str) -> bool:
+    """Whether the tasks of a queue seal a workflow's leaves."""
+    named = step_of(queue)
+    return named is not None and (named[1] == SEAL or named[1].startswith(SEALS))
+
+
+def are_alike(tags: Iterable[Collection[str]]) -> bool:
+    """Whether steps with these tags are worked on by the same workers."""
+    return len({frozenset(each) for each in tags}) < 2

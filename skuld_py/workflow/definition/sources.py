@@ -84,16 +84,21 @@ class Page:
 
 class OffsetsAdapter(Protocol):
     """Reads something that has partitions, and in each of them offsets that rise. What was read once can be read
-    again from its offset, until it is committed."""
+    again from its offset, until it is committed.
+
+    One that has an attribute ``grows`` may come to have further partitions: until that is false it is asked for
+    them every half a minute, and its input does not end."""
 
     def partitions(self) -> Sequence[str]:
-        """Their names; always the same ones, in the same order."""
+        """Their names, each once. Always the same ones, in the same order; if it ``grows``, there may be new ones
+        anywhere."""
 
     def begin(self, partition: str) -> int:
         """The offset to begin with when this workflow has not read anything yet."""
 
     def read(self, partition: str, offset: int, most: int) -> Page:
-        """At most so many values from an offset on. An empty page that is no end: ask again later."""
+        """At most so many values from an offset on. The next offset is greater, if there are any; below 2^63. An
+        empty page that is no end: ask again later."""
 
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Of each partition everything before this offset is processed."""
