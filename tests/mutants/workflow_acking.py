@@ -123,7 +123,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "a ring that stood still turns for hours", "ring.Ring.turn",
              "self.next_ms = max(self.next_ms, now_ms + self._turn_ms)", "pass"),
     _seen_by(WORLD, "lost-repair", "children that a dead holder left out are not enqueued",
-             "feeder.Feeder.missing", "self._effects.append(e.Repair(root.id, parent, token, numbers))", "pass"),
+             "feeder.Feeder.missing", "self._effects.append(e.Repair(root.id, parent.segment, token, numbers))", "pass"),
     _seen_by(WORLD, "absent-children", "children that are not there are taken for open ones", "walk.Walk._absent",
              "row.absent.append(number)", "pass"),
     _seen_by(THERE, "hints-unheard",
