@@ -11,6 +11,7 @@ from archive.ended import plain
 from archive.world import PARTITIONS, Stop, World, world
 from skuld_py.archive import archiver as archiving
 from skuld_py.archive.archiver import Archiver, Given, Question, Report
+from skuld_py.archive.pacing import AtMost, Yielding
 from skuld_py.client.archiving import Page
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model.ids import ID_BYTES
@@ -64,7 +65,7 @@ def test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_tha
         return World.offered(over, questions)
     monkeypatch.setattr(over, "offered", offered)
 
-    report = archiver(over, rate=2).run(wait_s=0)
+    report = archiver(over, pace=AtMost(2)).run(wait_s=0)
 
     written = [count for what, count in over.said if what == "written"]
     assert (report.deleted, sum(written)) == (9, 9) and len(written) >= 2
@@ -78,6 +79,27 @@ def test_without_a_rate_no_batch_waits() -> None:
     archiver(over).run(wait_s=0)
 
     assert over.pauses == 0 and over.now_s == 0.0
+
+
+def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of other archivers' pages, and of releases that do not count, nothing is known."""
+    over, pace = world(4, ahead=4), Yielding()
+    said: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(pace, "told", lambda now_s, partition, ended: said.append(("told", partition, ended)))
+    monkeypatch.setattr(pace, "went", lambda partition, tasks: said.append(("went", partition, tasks)))
+    collectable = over.collectable
+
+    def counted(question: Question) -> Page:
+        page = attrs.evolve(collectable(question), ended=7 + question.partition)
+        return attrs.evolve(page, is_others=question.partition == 1,
+                            due_ms=0 if question.partition == 2 else page.due_ms)
+    over.collectable = counted  # type: ignore[method-assign]
+
+    report = archiver(over, pace=pace).run(wait_s=0)
+
+    assert report.deleted == 4
+    assert [each for each in said if each[0] == "went"] == [("went", 0, 2)] * 2
+    assert {each for each in said if each[0] == "told"} == {("told", 0, 7)}
 
 
 def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
