@@ -38,11 +38,14 @@ import attrs
 from skuld_py.archive.pacing import Full, Pace
 from skuld_py.archive.rows import size_of_record
 from skuld_py.client.archiving import Page, Record
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import columns, ids
 
 BATCH_TASKS = 20_000
-BATCH_BYTES = 32 << 20
+BATCH_BYTES = 24 << 20
+"""Two batches are held, one as it was read and one as rows and columns besides: some 250 MB at most with all that
+is loaded, unless a task is larger."""
 PAGES_EACH = 4
 """Pages of one partition in a batch: half of those on offer, so that the rest is read while these are written."""
 AT_ONCE = 8
@@ -158,6 +161,10 @@ class _Batch:
         self.tasks += len(page.records)
         self.size += sum(size_of_record(record) for record in page.records if record is not None)
 
+    def room(self) -> int:
+        """How many pages there is room for, however large they are; at least one."""
+        return max(1, (BATCH_BYTES - self.size) // DEFAULT_LIMITS.page_bytes)
+
     def is_full(self, most: float) -> bool:
         """Of so many tasks at most."""
         return self.tasks >= most or self.size >= BATCH_BYTES
@@ -216,9 +223,8 @@ class Archiver:
             batch = self._read()
             wait()
             done, writing = writing, batch
-            rows = [row for page in batch.pages for row in self._unwritten(page)]
-            wait = self._beside(partial(self._write, rows)) if rows else _nothing
-            if self._confirm(done) or rows:
+            wait = self._begun(batch)
+            if self._confirm(done) or wait is not _nothing:
                 moved_s = self._clock()
             elif batch.pages:
                 continue
@@ -229,6 +235,12 @@ class Archiver:
                 self._pause(PAUSE_S)
             else:
                 self._pause(PAUSE_S)
+
+    def _begun(self, batch: _Batch) -> Callable[[], None]:
+        """Begin to write what of a batch is not written; give what waits for it. Nothing else holds its records."""
+        rows = [row for page in batch.pages for row in self._unwritten(page)]
+        batch.pages = [attrs.evolve(page, records=()) for page in batch.pages]
+        return self._beside(partial(self._write, rows)) if rows else _nothing
 
     def _rest(self, begun_s: float, batch: _Batch) -> None:
         now_s = self._clock()
@@ -242,7 +254,7 @@ class Archiver:
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
         while line and not batch.is_full(most):
-            asked = [line.popleft() for _ in range(min(AT_ONCE, len(line)))]
+            asked = [line.popleft() for _ in range(min(AT_ONCE, len(line), batch.room()))]
             answers = self._source.offered([each.question for each, _ in asked])
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
                      if self._take(partition, answer, batch) and pages + 1 < PAGES_EACH]
@@ -308,7 +320,7 @@ class Archiver:
         """Of a batch that is written confirm all pages of which nothing was refused; how many tasks went."""
         refused = self.report.refused
         pages = [page for page in batch.pages if not refused or not any(
-            record is not None and record[0] in refused for record in page.records)]
+            task_id in refused for task_id in ids.split(page.ids))]
         confirmed = {id(page) for page in pages}
         for page in batch.pages:
             partition = self._partitions[page.partition]

@@ -39,7 +39,7 @@ from skuld_py.errors import Refused
 SMALL_BYTES, FULL_BYTES = 64 << 20, 160 << 20
 """A file below the first is merged with others; one that has the second gets no more rows."""
 RANGE_BYTES = 12 << 20
-"""Of rows in memory that are sorted at a time; with what Arrow copies of them on the way, six times as much."""
+"""Of rows in memory that are sorted at a time; with what Arrow copies of them on the way, three times as much."""
 SAMPLED_IDS = 100_000
 """So many ids are held to find ranges, unless there are more files."""
 GRACE_MS = 3_600_000

@@ -282,7 +282,7 @@ def test_tasks_of_which_nothing_can_be_shown_are_confirmed_without_a_row() -> No
 
     report = archiver(over).run(wait_s=0)
 
-    assert (told, report.written, report.deleted) == ([bare], 0, 1)
+    assert ([page.ids for page in told], report.written, report.deleted) == ([bare.ids], 0, 1)
 
 
 def test_each_batch_is_told_of() -> None:
