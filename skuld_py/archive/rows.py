@@ -97,6 +97,7 @@ _CALLS = (b"\x94", b"\x95")
 _HISTORY = struct.Struct(">QQQQQQBB")
 _ONE_CLAIM = _HISTORY.size
 _NO_ATTEMPTS = ("released", "snoozed")
+_NOTHING: list[Any] = []
 _NO_CALL: Row = (None, None)
 _NO_OUTCOME: Row = (None, None, None)
 DAY_MS = 86_400_000
@@ -138,8 +139,8 @@ def row_of_record(record: Record, text: str, cluster: str, digest: int, now_ms: 
     at_ms, payload = int.from_bytes(task_id[:8], "big"), raw[size:]
     claim = (token, history[_ONE_CLAIM:].decode(), start_ms, end_ms, False, "completed", None, None)
     return (text, queue, day_of(at_ms), priority, "completed", death, at_ms, done_ms, 1, payload, content, None,
-            headers, (claim,), (), done_ms, token, None, None, None, 0, retry, (), 2 + len(entries), result_type,
-            None, outputs, at_ms, done_ms, None, None, None,
+            headers, [claim], _NOTHING, done_ms, token, None, None, None, 0, retry, _NOTHING, 2 + len(entries),
+            result_type, None, outputs, at_ms, done_ms, None, None, None,
             *(_call_of(payload) if payload[:1] in _CALLS else _NO_CALL), cluster, SCHEMA_VERSION, f"{digest:016x}")
 
 

@@ -10,13 +10,14 @@ See ``slices`` for the rounds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import lt
 
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.operation import Operations
 from skuld_py.partition.copies.garbage import drop, ripe
-from skuld_py.partition.copies.remains import Remains, remains_of
+from skuld_py.partition.copies.remains import Remains, digests_of, remains_of
 from skuld_py.partition.data.needs import needed
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.vnode import Role, Vnode
@@ -67,6 +68,10 @@ def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
     if view.retention.archives and not request.is_archived:
         return m.Collected(request.request, False, b"")
     task_ids, digests = ids.split(request.ids), [*columns.unpack_u64(request.digests)]
+    if request.is_trial and is_as_told(replica, task_ids, digests, request.upto_ms):
+        held = held_back(view, task_ids)
+        return m.Collected(request.request, True, columns.pack_u64([
+            index for index, task_id in enumerate(task_ids) if task_id in held] if held else []))
     remains = remains_of(replica, task_ids)
     agreed = agreed_on(replica, remains, digests, request.upto_ms)
     kept: dict[int, None] = {}
@@ -82,6 +87,13 @@ def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
     if not request.is_trial:
         drop(replica, remains.at(agreed))
     return m.Collected(request.request, True, columns.pack_u64(list(kept)))
+
+
+def is_as_told(replica: Replica, task_ids: Sequence[bytes], digests: Sequence[int], upto_ms: int) -> bool:
+    """Whether this copy would delete all of these, by their digests alone: what is equal to the leader's, which it
+    has read, has ended just as that has. It is read when it goes; then damage is seen."""
+    return (bool(task_ids) and ids.time_of(task_ids[-1]) <= upto_ms and all(map(lt, task_ids, task_ids[1:]))
+            and digests_of(replica, task_ids) == digests and not replica.filing.waiting.news_of(task_ids))
 
 
 def agreed_on(replica: Replica, remains: Remains, digests: Sequence[int], upto_ms: int) -> Sequence[int]:
