@@ -10,8 +10,8 @@ what is more than before, but for what the drain deleted, has come since.
                                                                      and rests for the other half,
     but more ends than it deletes so                             ->  it rests only for as long as it keeps up
 
-So it never goes slower than a tenth faster than what ends, whatever that is: a backlog does not grow, however busy
-the nodes are, and becomes smaller. As long as nobody knows what ends, in the first seconds of the first run, it
+So it is always a twentieth faster than what ends, whatever that is, if it can be: a backlog does not grow, however
+busy the nodes are, and becomes smaller. As long as nobody knows what ends, in the first seconds of the first run, it
 rests as if there was something.
 
 Rejected: to go by how long nodes take to answer (one does not see why, the drain's own pages stand in the same
@@ -32,8 +32,8 @@ SPAN_S = 2.0
 """What ends is counted over so long at least; nodes with many queues count once a second."""
 SHARE = 0.5
 """Of its time a drain works beside others."""
-KEEP_UP = 1.1
-"""By how much it is faster than what ends."""
+KEEP_UP = 1.05
+"""How much faster than what ends it is at least."""
 HARDLY = 0.05
 """What ends does not count beside so many times what the drain deletes."""
 REST_S_MAX = 5.0

@@ -149,8 +149,10 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
     """Compact what is worth it, when there is nothing else to do."""
     from skuld_py.archive.archiver import IDLE_FILES
     from skuld_py.cli.archive_compact import say_compacted
+    from skuld_py.runtime.peeking import give_back
 
     if site is not None:
+        give_back()
         done = site.compact(least=IDLE_FILES, keep_days=keep_days, takes_over=False)
         if done.files or done.dropped:
             say_compacted(done, as_json)

@@ -13,6 +13,7 @@ from skuld_py.archive import archiver as archiving
 from skuld_py.archive.archiver import Archiver, Given, Question, Report
 from skuld_py.archive.pacing import AtMost, Yielding
 from skuld_py.client.archiving import Page
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model.ids import ID_BYTES
 
@@ -110,6 +111,38 @@ def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -
     archiver(over).run(wait_s=0)
 
     assert over.said[0] == ("written", 1)
+
+
+def test_no_more_pages_are_asked_for_than_a_batch_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come at once, and a page may be large; so what is held has a bound in bytes, not in pages."""
+    page_bytes = DEFAULT_LIMITS.page_bytes
+    monkeypatch.setattr(archiving, "BATCH_BYTES", 2 * page_bytes)
+    over, asked = world(6, 6, 6, size=1, ahead=4), list[int]()
+    payload = b"x" * (page_bytes - 2_000)
+    over.tasks = {partition: [attrs.evolve(task, payload=payload) for task in tasks]
+                  for partition, tasks in over.tasks.items()}
+
+    def offered(questions: Sequence[Question]) -> Sequence[Page | SkuldError]:
+        asked.append(len(questions))
+        return World.offered(over, questions)
+    monkeypatch.setattr(over, "offered", offered)
+
+    assert archiver(over).run(wait_s=0).deleted == 18
+
+    assert asked[:2] == [2, 1] and max(asked) == 2
+    assert max(count for what, count in over.said if what == "written") == 3
+
+
+def test_records_are_held_until_they_are_written_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    over, held = world(4, 4, ahead=4), list[int]()
+
+    def archived(pages: Sequence[Page]) -> Sequence[int | SkuldError]:
+        held.extend(len(page.records) for page in pages)
+        return World.archived(over, pages)
+    monkeypatch.setattr(over, "archived", archived)
+
+    assert archiver(over).run(wait_s=0).deleted == 8
+    assert held and not any(held)
 
 
 @pytest.mark.parametrize("error", [Refused("not_written", "the disk is full"), Stop()])

@@ -103,8 +103,7 @@ def test_what_ended_between_two_runs_is_known_when_the_next_one_begins() -> None
     assert pace.ends == pytest.approx(50)
 
 
-def test_a_drain_that_pauses_is_not_taken_for_one_whose_users_do() -> None:
-    """For another span it gives way to what ended in the one before."""
+def test_users_who_pause_are_given_way_to_for_a_moment_longer() -> None:
     pace = told(Yielding(), 400)
     pace.told(2 * SPAN_S, 0, round(400 * SPAN_S))
     assert pace.ends == pytest.approx(400)
