@@ -237,7 +237,7 @@ class Archiver:
                 self._pause(PAUSE_S)
 
     def _begun(self, batch: _Batch) -> Callable[[], None]:
-        """Begin to write what of a batch is not written; give what waits for it. Nothing else holds its records."""
+        """Begin to write what of a batch is not written; give what waits for it. Nothing else holds records."""
         rows = [row for page in batch.pages for row in self._unwritten(page)]
         batch.pages = [attrs.evolve(page, records=()) for page in batch.pages]
         return self._beside(partial(self._write, rows)) if rows else _nothing

@@ -7,8 +7,8 @@ faster, its change stands and this one's files are dropped. Files whose tasks th
 alone: an archiver may have to take a task out of them.
 
 Rows are merged by ranges of ids, each of as many rows as fit memory: a range is read from the files that overlap
-it, sorted, and written as one row group. Where ranges begin follows from a sample of the ids of each file. So a day
-may be much larger than memory.
+it, sorted, and written as one row group. Where ranges begin follows from a sample of the ids of each file. So a
+day may be much larger than memory.
 
 Files of an earlier layout, ``batch=B/queue=Q/day=D``, are taken over in the same way: of a task that stands there
 twice the row of the newest batch, and none if the live files have it already. All rows of a task have one queue

@@ -11,8 +11,8 @@ what is more than before, but for what the drain deleted, has come since.
     but more ends than it deletes so                             ->  it rests only for as long as it keeps up
 
 So it is always a twentieth faster than what ends, whatever that is, if it can be: a backlog does not grow, however
-busy the nodes are, and becomes smaller. As long as nobody knows what ends, in the first seconds of the first run, it
-rests as if there was something.
+busy the nodes are, and becomes smaller. As long as nobody knows what ends, in the first seconds of the first run,
+it rests as if there was something.
 
 Rejected: to go by how long nodes take to answer (one does not see why, the drain's own pages stand in the same
 line, and a backlog would grow unasked); a share of the fastest it ever went (that says nothing once the machine

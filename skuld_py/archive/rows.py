@@ -152,7 +152,8 @@ def _shared_by(header: bytes) -> Row | None:
     if known.prelude:
         return None
     return (check_name("queue", known.queue), known.priority,
-            DEATHS[EXHAUSTED] if known.retry.max_attempts == 1 else "", dict(known.headers), _retry_row(known.retry))
+            DEATHS[EXHAUSTED] if known.retry.max_attempts == 1 else "", dict(known.headers),
+            _retry_row(known.retry))
 
 
 def _outcome_of(stored: bytes) -> Row:

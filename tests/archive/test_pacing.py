@@ -12,7 +12,7 @@ BATCH = 1_000
 
 @attrs.define
 class Drain:
-    """A cluster on which ``ends`` tasks end a second, and a drain that deletes ``speed`` a second while it works."""
+    """A cluster on which ``ends`` tasks end a second, and a drain that deletes ``speed`` while it works."""
 
     pace: Pace
     speed: float
