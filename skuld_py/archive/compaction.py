@@ -325,8 +325,8 @@ def _sample(path: Path, every: int) -> list[str]:
 
 
 def _part(path: Path, first: str, behind: str | None) -> pa.Table:
-    """The rows of a file in a range of ids, a row group at a time and in this thread: with others Arrow holds 100 MB
-    more."""
+    """The rows of a file in a range of ids, a row group at a time and in this thread: with others Arrow holds tens
+    of MB more."""
     parts = []
     with pq.ParquetFile(path) as file:
         at = file.schema.names.index("id")

@@ -97,8 +97,9 @@ def remains_of(replica: Replica, task_ids: Sequence[bytes]) -> Remains:
 
 
 def digests_of(replica: Replica, task_ids: Sequence[bytes]) -> Sequence[int]:
-    """The digests alone of tasks, in a third of the time: of such that lie in this order one behind the other, each
-    with a body and a history and none with a log; else none. What they stand for is not read, and may be damaged."""
+    """The digests alone of tasks, in a third of the time: of such that lie in this order one behind the other,
+    each with a body and a history and none with a log; else none. What they stand for is not read, and may be
+    damaged."""
     keys = columns.wrap(task_ids, replica.prefix)
     bodies, histories = (replica.store.sums_of_run(table, keys) for table in ("body", "history"))
     if not bodies or not histories or replica.store.is_any_between("log", keys[0], end_of(keys[-1])):
