@@ -42,10 +42,9 @@ from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import columns, ids
 
-BATCH_TASKS = 20_000
+BATCH_TASKS = 10_000
 BATCH_BYTES = 24 << 20
-"""Two batches are held, one as it was read and one as rows and columns besides: some 250 MB at most with all that
-is loaded, unless a task is larger."""
+"""Two batches are held, one as it was read and one as rows and columns besides."""
 PAGES_EACH = 4
 """Pages of one partition in a batch: half of those on offer, so that the rest is read while these are written."""
 AT_ONCE = 8
