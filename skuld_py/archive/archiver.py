@@ -20,9 +20,8 @@ its leader says that all up to then is gone; until then it is asked again, until
 nothing could be deleted. A leader of a release before protocol 3 does not say it: there a partition is done when
 nothing is on offer and no slice is under way.
 
-Where a cluster has other things to do, a run keeps to a rate: its batches are smaller then, and the next one is
-read when the rate allows it. Nodes are asked for no more than that, too. Rejected: to give way by itself where
-nodes are slow to answer (an archiver does not see why they are, and a backlog would grow unasked).
+Where a cluster has other things to do, a run rests between its batches (``pacing``). While it rests nodes are
+asked for nothing.
 
 Pure but for what it is given: a source, a sink, a clock, a pause, and how to do one thing beside another.
 """
@@ -36,20 +35,21 @@ from typing import Protocol
 
 import attrs
 
+from skuld_py.archive.pacing import Full, Pace
 from skuld_py.archive.rows import size_of_record
 from skuld_py.client.archiving import Page, Record
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import columns, ids
 
-BATCH_TASKS = 20_000
-BATCH_BYTES = 32 << 20
+BATCH_TASKS = 10_000
+BATCH_BYTES = 24 << 20
+"""Two batches are held, one as it was read and one as rows and columns besides."""
 PAGES_EACH = 4
 """Pages of one partition in a batch: half of those on offer, so that the rest is read while these are written."""
 AT_ONCE = 8
 """Questions that are on their way at a time: an answer may have some MiB."""
 PAUSE_S = 0.5
-PACED_S = 2.0
-"""With a rate, a batch has what this time allows: pages are not on offer for long, and nodes see no bursts."""
 IDLE_FILES = 16
 """So many small files of a day and a queue are compacted when there is nothing else to do."""
 REFUSALS_MAX = 16
@@ -106,7 +106,8 @@ class Sink(Protocol):
 class Report:
     """What a run has done so far. ``waiting``: partitions of which more may come, each with the reason or the
     nodes it waits for. ``refused``: tasks that cannot be written, each with why. ``ended``: how many tasks that
-    have ended are on the nodes, young ones included, as last heard."""
+    have ended are on the nodes, young ones included, as last heard; ``ends``: how many more end a second, None
+    where nobody looks."""
 
     written: int = 0
     deleted: int = 0
@@ -114,6 +115,7 @@ class Report:
     refused: dict[bytes, str] = attrs.field(factory=dict)
     waiting: dict[int, tuple[str, ...]] = attrs.field(factory=dict)
     ended: int = 0
+    ends: float | None = None
 
     @property
     def is_done(self) -> bool:
@@ -158,9 +160,12 @@ class _Batch:
         self.tasks += len(page.records)
         self.size += sum(size_of_record(record) for record in page.records if record is not None)
 
-    def is_full(self, rate: float) -> bool:
-        """``rate``: tasks a second, 0 for any."""
-        most = min(BATCH_TASKS, rate * PACED_S) if rate else BATCH_TASKS
+    def room(self) -> int:
+        """How many pages there is room for, however large they are; at least one."""
+        return max(1, (BATCH_BYTES - self.size) // DEFAULT_LIMITS.page_bytes)
+
+    def is_full(self, most: float) -> bool:
+        """Of so many tasks at most."""
         return self.tasks >= most or self.size >= BATCH_BYTES
 
 
@@ -179,12 +184,12 @@ def _later(work: Callable[[], None]) -> Callable[[], None]:
 
 
 class Archiver:
-    """Moves what is on offer from a source to a sink, run by run. ``on_batch`` is told after each batch. ``rate``:
-    so many tasks a second at most, to a page; 0 for as many as go."""
+    """Moves what is on offer from a source to a sink, run by run, at a ``pace``. ``on_batch`` is told after each
+    batch."""
 
     def __init__(self, source: Source, sink: Sink, partitions: int, *, name_batch: Callable[[], str],
                  clock: Callable[[], float], pause: Callable[[float], None], beside: Beside = _later,
-                 on_batch: Callable[[Report], None] = lambda report: None, rate: float = 0) -> None:
+                 on_batch: Callable[[Report], None] = lambda report: None, pace: Pace | None = None) -> None:
         self._source = source
         self._sink = sink
         self._partitions = [_Partition(number) for number in range(partitions)]
@@ -196,9 +201,7 @@ class Archiver:
         self._written: dict[int, dict[bytes, int]] = {}
         """Of each partition the tasks that are written and not known to be deleted, each with its digest."""
         self._first = 0
-        self._rate = rate
-        self._free_s = 0.0
-        """From then on the rate allows another batch."""
+        self._pace = pace or Full()
         self.report = Report()
 
     def run(self, wait_s: float) -> Report:
@@ -211,16 +214,16 @@ class Archiver:
     def _moved(self, wait_s: float) -> Report:
         self.report = report = Report()
         self._partitions = [_Partition(partition.number) for partition in self._partitions]
-        moved_s, writing, wait = self._clock(), _Batch(), _nothing
+        moved_s = begun_s = self._clock()
+        writing, wait, batch = _Batch(), _nothing, _Batch()
         while True:
-            if (early_s := self._free_s - self._clock()) > 0:
-                self._pause(early_s)
+            self._rest(begun_s, batch)
+            begun_s = self._clock()
             batch = self._read()
             wait()
             done, writing = writing, batch
-            rows = [row for page in batch.pages for row in self._unwritten(page)]
-            wait = self._beside(partial(self._write, rows)) if rows else _nothing
-            if self._confirm(done) or rows:
+            wait = self._begun(batch)
+            if self._confirm(done) or wait is not _nothing:
                 moved_s = self._clock()
             elif batch.pages:
                 continue
@@ -232,21 +235,30 @@ class Archiver:
             else:
                 self._pause(PAUSE_S)
 
+    def _begun(self, batch: _Batch) -> Callable[[], None]:
+        """Begin to write what of a batch is not written; give what waits for it. Nothing else holds records."""
+        rows = [row for page in batch.pages for row in self._unwritten(page)]
+        batch.pages = [attrs.evolve(page, records=()) for page in batch.pages]
+        return self._beside(partial(self._write, rows)) if rows else _nothing
+
+    def _rest(self, begun_s: float, batch: _Batch) -> None:
+        now_s = self._clock()
+        if (early_s := self._pace.rests_until(begun_s, now_s, batch.tasks) - now_s) > 0:
+            self._pause(early_s)
+
     def _read(self) -> _Batch:
         """The next batch: of each partition a page, and another, until it is full or there are no more. The next
         one begins with a partition for which there was no room."""
-        batch, self.report.waiting, begun_s = _Batch(), {}, self._clock()
+        batch, self.report.waiting, most = _Batch(), {}, self._pace.most(BATCH_TASKS)
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
-        while line and not batch.is_full(self._rate):
-            asked = [line.popleft() for _ in range(min(AT_ONCE, len(line)))]
+        while line and not batch.is_full(most):
+            asked = [line.popleft() for _ in range(min(AT_ONCE, len(line), batch.room()))]
             answers = self._source.offered([each.question for each, _ in asked])
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
                      if self._take(partition, answer, batch) and pages + 1 < PAGES_EACH]
         self._first = line[0][0].number if line else 0
-        self.report.ended = sum(partition.ended for partition in self._partitions)
-        if self._rate:
-            self._free_s = max(self._free_s, begun_s) + batch.tasks / self._rate
+        self.report.ended, self.report.ends = sum(each.ended for each in self._partitions), self._pace.ends
         return batch
 
     def _take(self, partition: _Partition, answer: Page | SkuldError, batch: _Batch) -> bool:
@@ -256,6 +268,8 @@ class Archiver:
             return False
         partition.goal_ms = partition.goal_ms or answer.due_ms
         partition.ended, partition.epoch = answer.ended, answer.epoch
+        if answer.due_ms and not answer.is_others:
+            self._pace.told(self._clock(), partition.number, answer.ended)
         partition.is_old = not answer.due_ms
         if answer.ids:
             partition.after, partition.unconfirmed = answer.number, partition.unconfirmed + 1
@@ -305,7 +319,7 @@ class Archiver:
         """Of a batch that is written confirm all pages of which nothing was refused; how many tasks went."""
         refused = self.report.refused
         pages = [page for page in batch.pages if not refused or not any(
-            record is not None and record[0] in refused for record in page.records)]
+            task_id in refused for task_id in ids.split(page.ids))]
         confirmed = {id(page) for page in pages}
         for page in batch.pages:
             partition = self._partitions[page.partition]
@@ -331,6 +345,7 @@ class Archiver:
         for task_id in ids.split(page.ids) if written else ():
             written.pop(task_id, None)
         self.report.deleted += answer
+        self._pace.went(page.partition, answer)
         self._sink.settled(page.ids)
         return answer
 

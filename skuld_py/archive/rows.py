@@ -36,8 +36,8 @@ from skuld_py.model.body import (
     ON_FAILURE_INSTEAD,
     ON_FAILURE_WAIT,
     Body,
+    Header,
     Retry,
-    header_of,
 )
 from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.history import EMPTY_HISTORY, EXHAUSTED, History
@@ -97,6 +97,9 @@ _CALLS = (b"\x94", b"\x95")
 _HISTORY = struct.Struct(">QQQQQQBB")
 _ONE_CLAIM = _HISTORY.size
 _NO_ATTEMPTS = ("released", "snoozed")
+_NOTHING: list[Any] = []
+_NO_CALL: Row = (None, None)
+_NO_OUTCOME: Row = (None, None, None)
 DAY_MS = 86_400_000
 _CLAIM_BYTES = 100
 _TASK_BYTES = 500
@@ -122,25 +125,45 @@ def row_of_record(record: Record, text: str, cluster: str, digest: int, now_ms: 
     """The same of a task's records; ``text`` is that of its id. Most tasks were completed by their only claim,
     which noted nothing: their rows are made without the task. Raises ``ValueError`` when a record is damaged."""
     task_id, raw, history, entries = record
-    header = header_of(raw)
-    if (len(entries) > 1 or len(history) < _ONE_CLAIM or len(history) != _ONE_CLAIM + history[_ONE_CLAIM - 1]
-            or header.prelude):
+    size = 2 + int.from_bytes(raw[:2], "big")
+    shared = _shared_by(raw[2:size])
+    if (shared is None or len(entries) > 1 or len(history) < _ONE_CLAIM
+            or len(history) != _ONE_CLAIM + history[_ONE_CLAIM - 1]):
         return _odd_row_of(record, cluster, digest, now_ms)
     done_ms, done_token, _, token, start_ms, end_ms, kind, _ = _HISTORY.unpack_from(history)
     if done_token != token or kind or token < FIRST_TOKEN or not done_ms or (
             entries and tuple(entries[0][:2]) != (token, RESULT_SEQ)):
         return _odd_row_of(record, cluster, digest, now_ms)
-    stored = entries[0][2] if entries else b""
-    result_type, content = parted(decode_result(stored)) if stored else (None, b"")
-    outputs = decode_outputs(stored) if stored else ()
-    at_ms, payload, retry = time_of(task_id), raw[2 + int.from_bytes(raw[:2], "big") :], header.retry
+    result_type, content, outputs = _outcome_of(entries[0][2]) if entries else _NO_OUTCOME
+    queue, priority, death, headers, retry = shared
+    at_ms, payload = int.from_bytes(task_id[:8], "big"), raw[size:]
     claim = (token, history[_ONE_CLAIM:].decode(), start_ms, end_ms, False, "completed", None, None)
-    return (text, check_name("queue", header.queue), day_of(at_ms), header.priority, "completed",
-            DEATHS[EXHAUSTED] if retry.max_attempts == 1 else "", at_ms, done_ms, 1, payload,
-            None if result_type is None else content, None, dict(header.headers), [claim], [], done_ms, token,
-            None, None, None, 0, _retry_row(retry), [], 2 + len(entries), result_type, None,
-            packed(outputs, with_files=True).decode() if outputs else None, at_ms, done_ms, None, None, None,
-            *_call_of(payload), cluster, SCHEMA_VERSION, f"{digest:016x}")
+    return (text, queue, day_of(at_ms), priority, "completed", death, at_ms, done_ms, 1, payload, content, None,
+            headers, [claim], _NOTHING, done_ms, token, None, None, None, 0, retry, _NOTHING, 2 + len(entries),
+            result_type, None, outputs, at_ms, done_ms, None, None, None,
+            *(_call_of(payload) if payload[:1] in _CALLS else _NO_CALL), cluster, SCHEMA_VERSION, f"{digest:016x}")
+
+
+@lru_cache(maxsize=64)
+def _shared_by(header: bytes) -> Row | None:
+    """What rows of tasks with one header share: queue, priority, death, headers, retry; None where a task is more
+    than its header and its payload."""
+    known = Header.decode(header)
+    if known.prelude:
+        return None
+    return (check_name("queue", known.queue), known.priority,
+            DEATHS[EXHAUSTED] if known.retry.max_attempts == 1 else "", dict(known.headers),
+            _retry_row(known.retry))
+
+
+def _outcome_of(stored: bytes) -> Row:
+    """The type of a result, its content, and the outputs."""
+    if not stored:
+        return _NO_OUTCOME
+    result_type, content = parted(decode_result(stored))
+    outputs = decode_outputs(stored)
+    return (result_type, None if result_type is None else content,
+            packed(outputs, with_files=True).decode() if outputs else None)
 
 
 def _retry_row(retry: Retry) -> Row:

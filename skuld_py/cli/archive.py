@@ -6,10 +6,12 @@ Where nothing is to be written, no Spark is started.
 
 from __future__ import annotations
 
+import gc
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from math import inf
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +31,24 @@ if TYPE_CHECKING:
     from skuld_py.archive.arrow_site import Site
 
 MASTER = "local[2]"
+FULL = "full"
+SEARCH_OBJECTS = 200_000
+"""Python searches for cycles after this many new objects: about a batch."""
 LEFT = 1
 """Exit code of a run that could not archive all that had ended long enough ago when it began."""
+
+
+class Rate(click.IntRange):
+    """Tasks a second; infinitely many for ``full``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        if value in (FULL, inf):
+            return inf
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is no rate; give a number of tasks a second, from 1 up, or {FULL}.", param, ctx)
 
 
 @click.command(cls=Verbed)
@@ -39,8 +57,9 @@ LEFT = 1
               show_default="once", help="Go on until Ctrl-C, and look again after this time.")
 @click.option("--wait", "wait_s", type=DURATION, metavar="DURATION", default="30s",
               help="How long to ask again partitions of which something may be on offer soon.")
-@click.option("--rate", type=click.IntRange(1), metavar="N", default=None, show_default="as fast as it goes",
-              help="Take at most N tasks a second from the nodes, where they have other things to do.")
+@click.option("--rate", type=Rate(1), metavar="N|full", default=None, show_default="give way, and keep up",
+              help="Take at most N tasks a second from the nodes, more than end or less; or, with full, as many as"
+              " they can give, whoever else asks them for something.")
 @keep_option
 @click.option("--replace", "replaces", is_flag=True, show_default=False,
               help="From now on this is the cluster's archive, instead of the one that was.")
@@ -51,7 +70,7 @@ LEFT = 1
 @timeout_option("30s")
 @json_option
 @click.pass_context
-def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, rate: int | None,
+def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float, rate: float | None,
             keep_days: int | None, replaces: bool, form: str, conf: dict[str, str], nodes: str, timeout_s: float,
             as_json: bool) -> None:
     """Write tasks that ended longer ago than the nodes' --retention to Parquet files below ROOT, with claims, logs
@@ -59,6 +78,9 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
 
     Once it writes all that had ended long enough ago when it began, names what it could not and why, and then
     ends with 1 instead of 0.
+
+    While other tasks end on the nodes it works for half of the time, or longer if more of them end than it deletes
+    so, so that what has ended does not pile up. When none do it goes as fast as it can.
 
     The nodes must run with --archive. ROOT is a directory, or what else Spark can write to, as s3a://bucket/path.
     To a directory it writes by itself, without Spark, where pyarrow is installed (skuld-py[datasource]): files by
@@ -81,7 +103,7 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
 
     place = place_of(root)
     said: list[bool] = []
-    with until_stopped(), ExitStack() as stack:
+    with until_stopped(), _seldom_searched(), ExitStack() as stack:
         site = _site(stack, place, keep_days, form == "delta")
         with connected(nodes, timeout_s) as client:
             client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
@@ -93,6 +115,18 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         ctx.exit(INTERRUPTED)
     if False in said:
         ctx.exit(LEFT)
+
+
+@contextmanager
+def _seldom_searched() -> Iterator[None]:
+    """Have Python search for cycles seldom: rows are some hundred thousand new objects a batch, which are in none.
+    A search after every 700, the default, takes a third of the time in which they are made."""
+    before = gc.get_threshold()
+    gc.set_threshold(SEARCH_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: bool) -> Site | None:
@@ -115,16 +149,19 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
     """Compact what is worth it, when there is nothing else to do."""
     from skuld_py.archive.archiver import IDLE_FILES
     from skuld_py.cli.archive_compact import say_compacted
+    from skuld_py.runtime.peeking import give_back
 
     if site is not None:
+        give_back()
         done = site.compact(least=IDLE_FILES, keep_days=keep_days, takes_over=False)
         if done.files or done.dropped:
             say_compacted(done, as_json)
 
 
 def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: Site | None, conf: dict[str, str],
-              progress: _Progress, rate: int | None) -> Archiver:
+              progress: _Progress, rate: float | None) -> Archiver:
     from skuld_py.archive.archiver import Archiver
+    from skuld_py.archive.pacing import AtMost, Full, Yielding
     from skuld_py.archive.rows import BatchNames, Rows
     from skuld_py.archive.source import one_beside, source_of
     from skuld_py.cli.options import addresses_of
@@ -134,8 +171,9 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
         partitions, cluster = len(client.status().partitions), client.greeting().cluster
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
     sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster, now_ms)
+    pace = Yielding() if rate is None else Full() if rate == inf else AtMost(rate)
     return Archiver(source, sink, partitions, name_batch=BatchNames(now_ms, secrets.randbits(32)), clock=monotonic,
-                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress, rate=rate or 0)
+                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress, pace=pace)
 
 
 def _is_written_here(place: Any) -> bool:
@@ -173,11 +211,13 @@ class _Progress:
         at_s, deleted = self._last
         self._last = monotonic(), report.deleted
         rate = (report.deleted - deleted) / max(1e-3, self._last[0] - at_s)
+        ends = "" if report.ends is None else f", and {report.ends:,.0f} more a second"
         words = (f"{many(report.written, 'row')} written, {many(report.deleted, 'task')} deleted, {rate:,.0f} a"
-                 f" second; {report.ended:,} that ended on the nodes")
+                 f" second; {report.ended:,} that ended on the nodes{ends}")
         if self._as_json or not console().is_terminal:
             print_event(self._as_json, words, event="batch", rows=report.written, deleted=report.deleted,
-                        batches=report.batches, rate=round(rate), ended=report.ended)
+                        batches=report.batches, rate=round(rate), ended=report.ended,
+                        ends=None if report.ends is None else round(report.ends))
         else:
             self._draw(report.deleted / max(1, report.deleted + report.ended), words)
 

@@ -48,6 +48,12 @@ class Store(Protocol):
         last."""
         ...
 
+    def sums_of_run(self, table: str, keys: Sequence[bytes]) -> list[bytes]:
+        """The digests that stand beside records whose rising keys are all there is between the first and the last;
+        none where they are not. The records are not checked, nor given: only who reads them knows that they are
+        sound."""
+        ...
+
     def keys(self, table: str, start: bytes, stop: bytes, limit: int) -> list[bytes]:
         """Up to ``limit`` keys with ``start <= key < stop``, in order. Their records are not looked at: a damaged
         key is one like any other."""

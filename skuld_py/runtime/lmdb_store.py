@@ -164,20 +164,28 @@ class LmdbStore:
 
     def get_run(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
         """As ``get_digested``, by one seek where the keys are all there is between the first and the last."""
-        records: list[bytes] = []
-        try:
-            cursor = self._cursor(table)
-            is_run = bool(keys) and cursor.set_key(keys[0]) and list(islice(
-                cursor.iternext(values=False), len(keys))) == keys
-            if is_run:
-                cursor.set_key(keys[0])
-                records = list(islice(cursor.iternext(keys=False), len(keys)))
-        except PROBLEMS as problem:
-            raise self._failed(problem) from problem
+        records = self._run(table, keys)
         if not records:
             return self.get_digested(table, keys)
         values, digests = _checked(table, keys, records)
         return dict(zip(keys, values, strict=True)), digests
+
+    def sums_of_run(self, table: str, keys: Sequence[bytes]) -> list[bytes]:
+        """What stands behind records that lie one behind the other; nothing if they do not."""
+        return list(map(_SUM, self._run(table, keys)))
+
+    def _run(self, table: str, keys: Sequence[bytes]) -> list[bytes]:
+        """Records as they are stored, if their keys are all there is between the first and the last."""
+        try:
+            cursor = self._cursor(table)
+            is_run = bool(keys) and cursor.set_key(keys[0]) and list(islice(
+                cursor.iternext(values=False), len(keys))) == keys
+            if not is_run:
+                return []
+            cursor.set_key(keys[0])
+            return list(islice(cursor.iternext(keys=False), len(keys)))
+        except PROBLEMS as problem:
+            raise self._failed(problem) from problem
 
     def keys(self, table: str, start: bytes, stop: bytes, limit: int) -> list[bytes]:
         """Up to ``limit`` keys with ``start <= key < stop``, in order; their records are not looked at. Read in

@@ -11,7 +11,9 @@ from archive.ended import plain
 from archive.world import PARTITIONS, Stop, World, world
 from skuld_py.archive import archiver as archiving
 from skuld_py.archive.archiver import Archiver, Given, Question, Report
+from skuld_py.archive.pacing import AtMost, Yielding
 from skuld_py.client.archiving import Page
+from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model.ids import ID_BYTES
 
@@ -64,7 +66,7 @@ def test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_tha
         return World.offered(over, questions)
     monkeypatch.setattr(over, "offered", offered)
 
-    report = archiver(over, rate=2).run(wait_s=0)
+    report = archiver(over, pace=AtMost(2)).run(wait_s=0)
 
     written = [count for what, count in over.said if what == "written"]
     assert (report.deleted, sum(written)) == (9, 9) and len(written) >= 2
@@ -80,6 +82,27 @@ def test_without_a_rate_no_batch_waits() -> None:
     assert over.pauses == 0 and over.now_s == 0.0
 
 
+def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of other archivers' pages, and of releases that do not count, nothing is known."""
+    over, pace = world(4, ahead=4), Yielding()
+    said: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(pace, "told", lambda now_s, partition, ended: said.append(("told", partition, ended)))
+    monkeypatch.setattr(pace, "went", lambda partition, tasks: said.append(("went", partition, tasks)))
+    collectable = over.collectable
+
+    def counted(question: Question) -> Page:
+        page = attrs.evolve(collectable(question), ended=7 + question.partition)
+        return attrs.evolve(page, is_others=question.partition == 1,
+                            due_ms=0 if question.partition == 2 else page.due_ms)
+    over.collectable = counted  # type: ignore[method-assign]
+
+    report = archiver(over, pace=pace).run(wait_s=0)
+
+    assert report.deleted == 4
+    assert [each for each in said if each[0] == "went"] == [("went", 0, 2)] * 2
+    assert {each for each in said if each[0] == "told"} == {("told", 0, 7)}
+
+
 def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archiving, "BATCH_BYTES", 1_000)
     monkeypatch.setattr(archiving, "AT_ONCE", 1)
@@ -88,6 +111,38 @@ def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -
     archiver(over).run(wait_s=0)
 
     assert over.said[0] == ("written", 1)
+
+
+def test_no_more_pages_are_asked_for_than_a_batch_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come at once, and a page may be large; so what is held has a bound in bytes, not in pages."""
+    page_bytes = DEFAULT_LIMITS.page_bytes
+    monkeypatch.setattr(archiving, "BATCH_BYTES", 2 * page_bytes)
+    over, asked = world(6, 6, 6, size=1, ahead=4), list[int]()
+    payload = b"x" * (page_bytes - 2_000)
+    over.tasks = {partition: [attrs.evolve(task, payload=payload) for task in tasks]
+                  for partition, tasks in over.tasks.items()}
+
+    def offered(questions: Sequence[Question]) -> Sequence[Page | SkuldError]:
+        asked.append(len(questions))
+        return World.offered(over, questions)
+    monkeypatch.setattr(over, "offered", offered)
+
+    assert archiver(over).run(wait_s=0).deleted == 18
+
+    assert asked[:2] == [2, 1] and max(asked) == 2
+    assert max(count for what, count in over.said if what == "written") == 3
+
+
+def test_records_are_held_until_they_are_written_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    over, held = world(4, 4, ahead=4), list[int]()
+
+    def archived(pages: Sequence[Page]) -> Sequence[int | SkuldError]:
+        held.extend(len(page.records) for page in pages)
+        return World.archived(over, pages)
+    monkeypatch.setattr(over, "archived", archived)
+
+    assert archiver(over).run(wait_s=0).deleted == 8
+    assert held and not any(held)
 
 
 @pytest.mark.parametrize("error", [Refused("not_written", "the disk is full"), Stop()])
@@ -260,7 +315,7 @@ def test_tasks_of_which_nothing_can_be_shown_are_confirmed_without_a_row() -> No
 
     report = archiver(over).run(wait_s=0)
 
-    assert (told, report.written, report.deleted) == ([bare], 0, 1)
+    assert ([page.ids for page in told], report.written, report.deleted) == ([bare.ids], 0, 1)
 
 
 def test_each_batch_is_told_of() -> None:

@@ -194,6 +194,7 @@ WRONG = {
     "a dev app without worker": (["dev", "--app", "m"], ["--worker", "--app"]),
     "an archive nowhere": (["archive"], ["ROOT"]),
     "an archive too often": (["archive", "r", "--every", "0"], ["--every", "1 s to 8784 h"]),
+    "an archive at no rate": (["archive", "r", "--rate", "0"], ["--rate", "from 1 up, or full"]),
     "a setting that is none": (["archive", "r", "--conf", "spark.x"], ["--conf", "no setting", "KEY=VALUE"]),
     "a history of no task": (["history", "r", "--id", "7"], ["--id", "32 characters"]),
     "a history of what has not ended": (["history", "r", "--state", "waiting"], ["--state", "completed"]),

@@ -6,8 +6,8 @@ from mutants.mutant import Mutant, mutant
 
 NAMED = "test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id"
 OFFERED = "tests/node/test_offering.py::"
-ORDER, DISK, FORM, LAYOUT, KILLED, DELTA = (f"tests/archive/test_{name}.py::" for name in (
-    "archiver", "places", "rows", "layout", "killed", "delta"))
+ORDER, PACE, DISK, FORM, LAYOUT, KILLED, DELTA = (f"tests/archive/test_{name}.py::" for name in (
+    "archiver", "pacing", "places", "rows", "layout", "killed", "delta"))
 ANY_STEP = "test_killed_before_any_step_it_loses_nothing_doubles_nothing_and_leaves_nothing"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -21,12 +21,47 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-unwaited", "a batch is confirmed while it is written", "Archiver._moved",
            "            wait()\n            done, writing", "            done, writing", "D7",
            ORDER + "test_all_that_is_offered_is_written_once_and_then_deleted", seeds=0),
-    mutant("archive-without-pace", "with a rate batches follow at once", "Archiver._moved",
-           "                self._pause(early_s)\n", "                pass\n", "X1",
+    mutant("archive-without-pace", "with a rate batches follow at once", "Archiver._rest",
+           "            self._pause(early_s)\n", "            pass\n", "X1",
            ORDER + "test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_that", seeds=0),
-    mutant("archive-in-bursts", "with a rate batches are as large as without", "_Batch.is_full",
-           "min(BATCH_TASKS, rate * PACED_S) if rate else BATCH_TASKS", "BATCH_TASKS", "X1",
+    mutant("archive-in-bursts", "with a rate batches are as large as without", "AtMost.most",
+           "min(tasks, self._rate * PACED_S)", "tasks", "X1",
            ORDER + "test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_that", seeds=0),
+    mutant("archive-falls-behind", "a drain that gives way lets what has ended pile up", "Yielding.rests_until",
+           "        return min(now_s + rest_s, begun_s + tasks / (KEEP_UP * self.ends))\n",
+           "        return now_s + rest_s\n", "X1",
+           PACE + "test_where_more_ends_than_that_it_keeps_up_and_goes_no_faster", seeds=0),
+    mutant("archive-just-so", "a backlog stays as it is for as long as tasks end", "archive.pacing",
+           "KEEP_UP = 1.05\n", "KEEP_UP = 0.95\n", "X1",
+           PACE + "test_where_more_ends_than_that_it_keeps_up_and_goes_no_faster", seeds=0),
+    mutant("archive-gives-no-way", "a drain takes all it can get though tasks end", "Yielding.rests_until",
+           "        if not tasks or (", "        if True or (", "X1",
+           PACE + "test_where_tasks_end_it_works_for_a_share_of_its_time", seeds=0),
+    mutant("archive-rests-alone", "a drain rests though nobody wants anything", "Yielding.rests_until",
+           " or (self.ends is not None and self.ends <= HARDLY * self._goes)", "", "X1",
+           PACE + "test_where_nothing_ends_it_goes_as_fast_as_it_can", seeds=0),
+    mutant("archive-counts-its-own", "what a drain deletes hides what comes", "Yielding.went",
+           "            self._left[partition] -= tasks\n", "            pass\n", "X1",
+           PACE + "test_where_more_ends_than_that_it_keeps_up_and_goes_no_faster", seeds=0),
+    mutant("archive-starts-with-a-burst", "the first seconds of a drain take all, whoever is there",
+           "Yielding.rests_until", "self.ends is not None and self.ends <= ", "(self.ends or 0) <= ", "X1",
+           PACE + "test_as_long_as_nobody_knows_what_ends_it_rests", seeds=0),
+    mutant("archive-asks-for-all", "an archiver asks for more pages than it has room for", "_Batch.room",
+           "        return max(1, (BATCH_BYTES - self.size) // DEFAULT_LIMITS.page_bytes)\n",
+           "        return AT_ONCE\n", "X1",
+           ORDER + "test_no_more_pages_are_asked_for_than_a_batch_has_room_for", seeds=0),
+    mutant("archive-holds-on", "records are held until they are deleted", "Archiver._begun",
+           "        batch.pages = [attrs.evolve(page, records=()) for page in batch.pages]\n", "", "X1",
+           ORDER + "test_records_are_held_until_they_are_written_and_no_longer", seeds=0),
+    mutant("compaction-of-a-day-at-once", "a compaction holds a whole day", "compaction._ranges",
+           "        if count >= step:\n", "        if False:\n", "X1",
+           LAYOUT + "test_a_compaction_holds_as_many_rows_as_fit_and_a_sample_of_the_ids", seeds=0),
+    mutant("compaction-of-all-ids", "a compaction holds each id of a day", "compaction._ranges",
+           ", rows // SAMPLED_IDS)", ")", "X1",
+           LAYOUT + "test_a_compaction_holds_as_many_rows_as_fit_and_a_sample_of_the_ids", seeds=0),
+    mutant("archive-paced-by-others", "what another archiver deletes counts as not ended", "Archiver._take",
+           " and not answer.is_others:", ":", "X1",
+           ORDER + "test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace", seeds=0),
     mutant("archive-one-page-each", "the next page is read when the one before is gone", "_Partition.may_be_asked",
            "not (self.is_old and self.unconfirmed)", "not self.unconfirmed", "D7",
            ORDER + "test_several_pages_of_a_partition_go_into_one_batch_and_the_next_is_read_meanwhile", seeds=0),

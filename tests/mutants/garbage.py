@@ -6,6 +6,8 @@ from mutants.mutant import Edit, Mutant, mutant, script
 
 NODES, COPIES = "tests/node/test_collecting.py::", "tests/partition/test_garbage.py::"
 OFFERS = "tests/node/test_offering.py::"
+AS_TOLD = "test_what_is_held_as_the_leader_says_is_not_read_before_it_goes"
+MORE = "test_what_is_more_than_its_body_and_its_history_is_read"
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("collected-awaited", "who awaits a task that was collected waits in vain", "AwaitOperation.note",
@@ -122,6 +124,13 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("collect-newer-than-sealed", "a page goes though its ids are newer than the seal", "agreed_on",
            " and (not found or ids.time_of(max(remains.ids)) <= upto_ms)", "", "D10",
            NODES + "test_what_is_newer_than_what_is_sealed_stays", seeds=0),
+    mutant("told-newer-than-sealed", "a trial promises what is newer than the seal", "is_as_told",
+           " and ids.time_of(task_ids[-1]) <= upto_ms", "", "D10", NODES + AS_TOLD, seeds=0),
+    mutant("told-whatever-is-held", "a trial does not look at what this copy holds", "is_as_told",
+           "digests_of(replica, task_ids) == digests and", "", "D10", NODES + AS_TOLD, seeds=0),
+    mutant("told-without-logs", "a trial does not look for logs", "partition.copies.remains.digests_of",
+           ' or replica.store.is_any_between("log", keys[0], end_of(keys[-1]))', "", "D10", NODES + MORE,
+           seeds=0),
     mutant("page-of-the-late", "a page goes with what was completed late", "garbage._were_all_completed",
            " and max(heads) <= bound", "", "D10",
            COPIES + "test_of_a_page_goes_what_was_completed_in_time", seeds=0),
@@ -138,8 +147,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("tree-in-one-leaf", "what goes in one is taken out of the leaf of the first", "merkle._runs",
            "    if _slice_of(min(keys)) == _slice_of(max(keys)):\n", "    if keys:\n", "V2",
            COPIES + "test_what_goes_in_one_leaves_as_little_behind_as_what_goes_singly", seeds=0),
-    mutant("run-with-a-gap", "records that lie between are taken for those asked for", "LmdbStore.get_run",
-           "            if is_run:\n", "            if True:\n", "D1",
+    mutant("run-with-a-gap", "records that lie between are taken for those asked for", "LmdbStore._run",
+           "            if not is_run:\n", "            if not keys:\n", "D1",
            "tests/runtime/test_lmdb_store.py::test_a_run_is_read_and_dropped_as_single_records_are", seeds=0),
     mutant("tell-row-left", "who waited for a collected task is still in the index", "Filing.remove",
            "        self.waiting.forget(task_id)\n", "", "X1",

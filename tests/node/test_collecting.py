@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 import pytest
 
 from node.machines import Machines
 from skuld_py.config.timing import Retention
+from skuld_py.errors import Corrupt
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import ON_FAILURE_WAIT, Body, Header, split_body
 from skuld_py.model.events import Received
+from skuld_py.model.notes import SUB
 from skuld_py.model.state import State
-from skuld_py.node.retention.replica_side import agreed_on, delete, ebb
+from skuld_py.node.retention.replica_side import agreed_on, delete, ebb, is_as_told
 from skuld_py.partition.copies.garbage import collect
 from skuld_py.partition.copies.remains import remains_of
 from skuld_py.partition.data.needs import Needs, make_needs, needed
+from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import prefix_of
 from skuld_py.partition.vnode import Role, Vnode
 
@@ -200,6 +205,40 @@ def test_what_is_newer_than_what_is_sealed_stays(machines: Machines) -> None:
     assert [*agreed_on(replica, ended, held.digests, made_ms)] == [0, 1]
     assert [*agreed_on(replica, ended, held.digests, made_ms - 1)] == []
     assert [*agreed_on(replica, ended, [held.digests[0], 7], made_ms)] == [0]
+
+
+def test_what_is_held_as_the_leader_says_is_not_read_before_it_goes(machines: Machines) -> None:
+    made = sorted(enqueue(machines, 3))
+    complete(machines, made)
+    replica = vnodes(machines)[follower_of(machines)].replica
+    digests, made_ms = [*remains_of(replica, made).digests], ids.time_of(made[-1])
+    for table in ("body", "history"):
+        assert machines.stores[follower_of(machines)].damage(table, replica.prefix + made[1])
+    assert is_as_told(replica, made, digests, made_ms)
+
+    for task_ids, other, upto_ms in ((made, digests, made_ms - 1), (made[::-1], digests[::-1], made_ms),
+                                     (made, [*digests[:2], 7], made_ms), (made[::2], digests[::2], made_ms),
+                                     ([*made[:2], made[2][:-1] + b"?"], digests, made_ms), ([], [], made_ms)):
+        assert not is_as_told(replica, task_ids, other, upto_ms)
+    with pytest.raises(Corrupt):
+        collect(replica, made)
+
+
+@pytest.mark.parametrize("change", [
+    lambda replica, task_id: replica.append(task_id, 7, 0, [b"late"]),
+    lambda replica, task_id: replica.note(0, SUB, 5, [task_id]),
+], ids=["a log", "who waits for the end"])
+def test_what_is_more_than_its_body_and_its_history_is_read(
+        machines: Machines, change: Callable[[Replica, bytes], object]) -> None:
+    made = sorted(enqueue(machines, 3))
+    complete(machines, made)
+    replica = vnodes(machines)[follower_of(machines)].replica
+    digests, made_ms = [*remains_of(replica, made).digests], ids.time_of(made[-1])
+    assert is_as_told(replica, made, digests, made_ms)
+
+    change(replica, made[1])
+
+    assert not is_as_told(replica, made, digests, made_ms)
 
 
 def test_a_grant_of_what_was_collected_is_vetoed(machines: Machines) -> None:

@@ -16,7 +16,7 @@ from skuld_py.model import messages as m
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.operations.operation import Operations
 from skuld_py.partition.copies.garbage import drop, ripe
-from skuld_py.partition.copies.remains import Remains, remains_of
+from skuld_py.partition.copies.remains import Remains, digests_of, remains_of
 from skuld_py.partition.data.needs import needed
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.vnode import Role, Vnode
@@ -67,6 +67,10 @@ def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
     if view.retention.archives and not request.is_archived:
         return m.Collected(request.request, False, b"")
     task_ids, digests = ids.split(request.ids), [*columns.unpack_u64(request.digests)]
+    if request.is_trial and is_as_told(replica, task_ids, digests, request.upto_ms):
+        held = held_back(view, task_ids)
+        return m.Collected(request.request, True, columns.pack_u64([
+            index for index, task_id in enumerate(task_ids) if task_id in held] if held else []))
     remains = remains_of(replica, task_ids)
     agreed = agreed_on(replica, remains, digests, request.upto_ms)
     kept: dict[int, None] = {}
@@ -82,6 +86,13 @@ def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
     if not request.is_trial:
         drop(replica, remains.at(agreed))
     return m.Collected(request.request, True, columns.pack_u64(list(kept)))
+
+
+def is_as_told(replica: Replica, task_ids: Sequence[bytes], digests: Sequence[int], upto_ms: int) -> bool:
+    """Whether this copy would delete all of these, by their digests alone: what is equal to the leader's, which it
+    has read, has ended just as that has; who waits for an end stands in a log, and here is none. They are read
+    when they go; then damage is seen."""
+    return bool(task_ids) and digests_of(replica, task_ids) == digests and ids.time_of(task_ids[-1]) <= upto_ms
 
 
 def agreed_on(replica: Replica, remains: Remains, digests: Sequence[int], upto_ms: int) -> Sequence[int]:

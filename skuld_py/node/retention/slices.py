@@ -10,8 +10,9 @@ The leader of a partition drives a *slice*: all ids up to a time that lies ``Ret
    begins anew, ends the slice, and the next slice does without it.
 3. *Sealing*: ``Ebb`` with the lives that were compared. What a sealed replica lacks, it takes from nobody.
 4. *Slices*, a page at a time: a trial asks all who of them holds each task, with this digest, ended by then,
-   and only what all agree on is deleted by all. A replica that misses the last word keeps the task until an
-   exchange with another tells it (``gone``).
+   and only what all agree on is deleted by all. What is equal to the leader's, by the digests that stand beside
+   the records, is not read for a trial, but when it goes. A replica that misses the last word keeps the task until
+   an exchange with another tells it (``gone``).
    With an archive, what they agree on is *on offer* first: it goes when an archiver says that it is written. A few
    pages are on offer at a time (``Retention.pages_ahead``), so that the next are read while one is written; each
    goes by itself, in whatever order.

@@ -96,6 +96,17 @@ def remains_of(replica: Replica, task_ids: Sequence[bytes]) -> Remains:
     return Remains(task_ids, bodies, body_digests, histories, history_digests, logs, digests)
 
 
+def digests_of(replica: Replica, task_ids: Sequence[bytes]) -> Sequence[int]:
+    """The digests alone of tasks, in a third of the time: of such that lie in this order one behind the other,
+    each with a body and a history and none with a log; else none. What they stand for is not read, and may be
+    damaged."""
+    keys = columns.wrap(task_ids, replica.prefix)
+    bodies, histories = (replica.store.sums_of_run(table, keys) for table in ("body", "history"))
+    if not bodies or not histories or replica.store.is_any_between("log", keys[0], end_of(keys[-1])):
+        return ()
+    return list(map(xor, columns.unpack_u64(b"".join(bodies)), columns.unpack_u64(b"".join(histories))))
+
+
 def joined(parts: Sequence[Remains]) -> Remains:
     """Several, one behind the other."""
     if len(parts) == 1:

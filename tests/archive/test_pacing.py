@@ -1,0 +1,136 @@
+"""How fast a drain goes beside others, by a clock that the test turns."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from skuld_py.archive.pacing import KEEP_UP, REST_S_MAX, SHARE, SPAN_S, AtMost, Full, Pace, Yielding
+
+BATCH = 1_000
+
+
+@attrs.define
+class Drain:
+    """A cluster on which ``ends`` tasks end a second, and a drain that deletes ``speed`` while it works."""
+
+    pace: Pace
+    speed: float
+    ends: float
+    now_s: float = 100.0
+    ended: float = 1e6
+    deleted: int = 0
+
+    def go_on(self, seconds: float) -> float:
+        """For so long; how many it deleted a second."""
+        begun_s, before = self.now_s, self.deleted
+        while self.now_s < begun_s + seconds:
+            self.batch()
+        return (self.deleted - before) / (self.now_s - begun_s)
+
+    def batch(self) -> None:
+        """One, and the rest behind it."""
+        at_s = self.now_s
+        self.pace.told(at_s, 0, round(self.ended))
+        self.wait(BATCH / self.speed)
+        self.pace.went(0, BATCH)
+        self.ended, self.deleted = self.ended - BATCH, self.deleted + BATCH
+        self.wait(max(0.0, self.pace.rests_until(at_s, self.now_s, BATCH) - self.now_s))
+
+    def wait(self, seconds: float) -> None:
+        """Tasks end meanwhile."""
+        self.now_s, self.ended = self.now_s + seconds, self.ended + self.ends * seconds
+
+
+def told(pace: Yielding, ends: float) -> Yielding:
+    """It knows what ends; the drain does nothing."""
+    pace.told(0.0, 0, 0)
+    pace.told(SPAN_S, 0, round(ends * SPAN_S))
+    return pace
+
+
+def test_where_nothing_ends_it_goes_as_fast_as_it_can() -> None:
+    drain = Drain(Yielding(), speed=2_000, ends=0)
+    drain.go_on(2 * SPAN_S)
+
+    assert drain.go_on(100) == pytest.approx(2_000)
+
+
+def test_where_hardly_anything_ends_beside_what_it_does_it_does_not_rest() -> None:
+    drain = Drain(Yielding(), speed=2_000, ends=40)
+    drain.go_on(2 * SPAN_S)
+
+    assert drain.go_on(100) == pytest.approx(2_000)
+
+
+def test_where_tasks_end_it_works_for_a_share_of_its_time() -> None:
+    drain = Drain(Yielding(), speed=2_000, ends=300)
+    drain.go_on(2 * SPAN_S)
+
+    assert drain.go_on(100) == pytest.approx(2_000 * SHARE, rel=0.02)
+
+
+@pytest.mark.parametrize("ends", [1_000, 1_500, 1_700])
+def test_where_more_ends_than_that_it_keeps_up_and_goes_no_faster(ends: float) -> None:
+    drain = Drain(Yielding(), speed=2_000, ends=ends)
+    drain.go_on(4 * SPAN_S)
+    ended = drain.ended
+
+    assert drain.go_on(100) == pytest.approx(KEEP_UP * ends, rel=0.05)
+    assert drain.ended < ended
+
+
+def test_where_more_ends_than_it_can_delete_it_never_rests() -> None:
+    drain = Drain(Yielding(), speed=2_000, ends=3_000)
+    drain.go_on(4 * SPAN_S)
+
+    assert drain.go_on(50) == pytest.approx(2_000)
+
+
+def test_as_long_as_nobody_knows_what_ends_it_rests() -> None:
+    drain = Drain(Yielding(), speed=2_000, ends=0)
+
+    assert drain.go_on(SPAN_S / 2) == pytest.approx(2_000 * SHARE, rel=0.02)
+    assert drain.pace.ends is None
+
+
+def test_what_ended_between_two_runs_is_known_when_the_next_one_begins() -> None:
+    pace = told(Yielding(), 0)
+    pace.went(0, 500)
+
+    pace.told(SPAN_S + 60, 0, 3_000 - 500)
+
+    assert pace.ends == pytest.approx(50)
+
+
+def test_users_who_pause_are_given_way_to_for_a_moment_longer() -> None:
+    pace = told(Yielding(), 400)
+    pace.told(2 * SPAN_S, 0, round(400 * SPAN_S))
+    assert pace.ends == pytest.approx(400)
+    pace.told(3 * SPAN_S, 0, round(400 * SPAN_S))
+    assert pace.ends == 0
+
+
+def test_partitions_are_counted_each_by_itself() -> None:
+    """One that is told of for the first time, late, has not come just now."""
+    pace = Yielding()
+    pace.told(0.0, 0, 10)
+    pace.told(1.0, 1, 1_000_000)
+    pace.went(1, 1_000)
+    pace.told(SPAN_S, 1, 1_000_000 - 1_000 + 40)
+
+    assert pace.ends == pytest.approx(40 / SPAN_S)
+
+
+def test_it_rests_for_a_few_seconds_at_most() -> None:
+    assert told(Yielding(), 1).rests_until(0.0, 60.0, BATCH) == 60.0 + REST_S_MAX
+
+
+def test_where_there_was_nothing_to_read_it_does_not_rest() -> None:
+    assert told(Yielding(), 500).rests_until(0.0, 1.0, 0) == 1.0
+
+
+@pytest.mark.parametrize("ends", [0, 500, 5_000])
+def test_at_full_speed_and_at_a_rate_what_ends_makes_no_difference(ends: float) -> None:
+    assert Drain(Full(), speed=2_000, ends=ends).go_on(50) == pytest.approx(2_000)
+    assert Drain(AtMost(700), speed=2_000, ends=ends).go_on(50) == pytest.approx(700, rel=0.03)
