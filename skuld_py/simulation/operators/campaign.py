@@ -134,6 +134,8 @@ class Operated(Campaign):
         loss = document.loss
         if before is not None and loss is not None and loss.epoch == document.epoch > before.epoch:
             self.disasters.counts["epoch forced"] += 1
+            if self.plan.restores_after_ms:
+                self.disasters.restore_soon(self.plan.restores_after_ms)
             self._excuse(partition, before, loss.remaining)
 
     def _excuse(self, partition: int, before: Document, remaining: Sequence[str]) -> None:

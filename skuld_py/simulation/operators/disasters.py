@@ -6,7 +6,8 @@
 * **A document.** It is deleted; its leader, if there is one, puts it back. Where there is none for a while, the
   cluster is restored, which is the only way.
 * **ZooKeeper's data.** All nodes die, and ZooKeeper has what ``rebuilding`` makes of their directories; where
-  these are too few, it is refused and nothing is lost. Keys stay what they were, so that holders go on.
+  these are too few, it is refused and nothing is lost. Keys stay what they were, so that holders go on. It may
+  come soon after voters were given up, while nothing may be granted in their place yet.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from skuld_py.partition.leadership.wishes import FORCE
 from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.faults import Fault
 from skuld_py.simulation.operators.operator import Operator
+from skuld_py.simulation.world.clock import WALL_START_MS
 
 BACK_MS = (50, 3_000)
 """When one that lost its disk is there again, if it is before all is healed."""
@@ -132,6 +134,20 @@ class Disasters:
         self._cluster.scheduler.after(LOOK_MS, self.watch)
 
     # -- ZooKeeper -----------------------------------------------------------------------------
+
+    def restore_soon(self, after_ms: int) -> None:
+        """Have ZooKeeper's data be lost in a while, once."""
+        if not self._is_doomed:
+            self._is_doomed = True
+            self._cluster.scheduler.after(after_ms, self._restore_early)
+
+    _is_doomed = False
+
+    def _restore_early(self) -> None:
+        wall_ms = WALL_START_MS + self._cluster.scheduler.now_ms
+        is_barred = any(wall_ms < document.no_grant_before_ms
+                        for _, document in self._cluster.registry.documents.values())
+        self.counts["restored before a barrier"] += self.restore() and is_barred
 
     def restore(self) -> bool:
         """Lose ZooKeeper's data and put the cluster back from its directories; says whether these were enough."""
