@@ -110,6 +110,8 @@ class Operated(Campaign):
             if leaderless:
                 return leaderless
             self._let_go()
+        if self.disasters.is_doomed:
+            return ["ZooKeeper's data are about to be lost"]
         self.awaiter.forget(self.excused)
         held = [f"partition {partition} is held: {document}" for partition, (_, document)
                 in self.cluster.registry.documents.items() if _is_held(document)]
