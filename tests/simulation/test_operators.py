@@ -143,7 +143,8 @@ def test_what_may_be_is_let_pass(documents: list[tuple[int, dict[str, Any]]]) ->
     ("P7", [(1, {"force": FORCE}), (2, {"cohort": ("n1",), "cause": GIVEN_UP})]),
     ("P7", [(1, {"force": FORCE}), (2, {"cohort": ("n1",), "cause": GIVEN_UP, "loss": LOSS})]),
     ("P10", [(3, {}), (2, {"leader": "", "cause": "restored from data directories"})]),
-    ("P10", [(3, {}), (2, {})])])
+    ("P10", [(3, {}), (2, {})]),
+    ("P12", [(3, {"no_grant_before_ms": 500}), (3, {"leader": "", "cause": "restored from data directories"})])])
 def test_a_breach_is_seen(rule: str, documents: list[tuple[int, dict[str, Any]]]) -> None:
     assert rule in broken(*documents)
 
