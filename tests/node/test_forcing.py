@@ -22,6 +22,7 @@ from skuld_py.partition.data.tables import barrier_key
 from skuld_py.partition.leadership.barrier import load_barrier
 from skuld_py.partition.leadership.evaluator import Facts, Rest, Stand, Write, evaluate
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
+from skuld_py.partition.leadership.standing import load_standing
 from skuld_py.partition.leadership.wishes import Impossible, Request, steered
 from skuld_py.verbs import attention
 
@@ -144,10 +145,18 @@ def test_two_of_three_are_lost_and_nothing_is_granted_before_all_that_they_may_h
 
 def test_who_remains_keeps_the_barrier_with_the_data_and_so_does_who_reads_of_it() -> None:
     machines, _, last = bereft()
-    assert load_barrier(machines.stores[last], 0) == 0
-    asked(machines, last, kind="force", over_ms=2_000)
+    store, before, kept = machines.stores[last], machines.documents[0][1].epoch, list[int]()
+    commit = store.commit
+
+    def watched() -> None:
+        commit()
+        if load_standing(store, 0).epoch > before:
+            kept.append(load_barrier(store, 0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "commit", watched)
+        asked(machines, last, kind="force", over_ms=2_000)
     barrier_ms = machines.documents[0][1].no_grant_before_ms
-    assert load_barrier(machines.stores[last], 0) == barrier_ms > machines.now_ms
+    assert barrier_ms > machines.now_ms and {*kept} == {barrier_ms}
     assert [each.barrier_ms for each in memories_of(machines.stores[last], 1)] == [barrier_ms]
 
     other = next(name for name in machines.names if name != last)
