@@ -38,7 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "rebuilding.rebuilt", "{**registrations, **absent_voters}", "registrations"),
     _seen_by(FORCING + "test_those_who_remain_obey_all_together_while_no_majority_could_vote",
              "forced-while-frozen", "what was frozen after an operator's word is not forced", "evaluator._succeed",
-             "if not is_frozen(document, now_ms) and (remaining :=", "if (remaining :="),
+             "    elif remaining :=", "    if remaining :="),
     _seen_by(SIMULATED + "test_a_few_seeds_keep_every_promise", "b2-in-the-simulated-world",
              "a write is bound to the revision it was made of", "Candidacy._heed",
              "= False\n            election.note_written(event.document, event.version)\n",
