@@ -24,6 +24,7 @@ from skuld_py.model.events import (
 )
 from skuld_py.model.remarks import Kind
 from skuld_py.model.state import State
+from skuld_py.partition.leadership.barrier import load_barrier, save_barrier
 from skuld_py.partition.leadership.election import Election, Phase, Transfer
 from skuld_py.partition.leadership.evaluator import Facts, Resign, Rest, Stand, Write, Yield, evaluate, is_frozen
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
@@ -52,6 +53,7 @@ class Candidacy:
     def __init__(self, vnode: Vnode) -> None:
         self._vnode = vnode
         self._election: Election = vnode.election
+        self._barrier_ms = load_barrier(vnode.store, vnode.partition)
         self._written: Document | None = None
         """The document that is being written, whose outcome is awaited."""
         self._gone: PuttingBack | None = None
@@ -108,6 +110,7 @@ class Candidacy:
         self._inquired = 0
         if document.epoch:
             self._check_memory(now_ms, document)
+            self._keep_barrier(document)
             self._vnode.settle(now_ms, document.epoch, document.era, document.cohort)
         if election.phase is Phase.CONFIRMING:
             election.confirm(now_ms, document, event.version)
@@ -160,6 +163,12 @@ class Candidacy:
     def is_bereft(self) -> bool:
         """Whether this leader's document is gone and not put back yet."""
         return self._gone is not None
+
+    def _keep_barrier(self, document: Document) -> None:
+        """Remember how long nothing may be granted, should the document be lost meanwhile."""
+        if document.no_grant_before_ms > self._barrier_ms:
+            self._barrier_ms = document.no_grant_before_ms
+            save_barrier(self._vnode.store, self._vnode.partition, self._barrier_ms)
 
     def _check_memory(self, now_ms: int, document: Document) -> None:
         """A node that led an epoch, or whose vote was counted for it, has durably promised it before. If this node
@@ -303,6 +312,7 @@ class Candidacy:
                 self._moves_tried, self._next_move_ms = 0, now_ms  # it had what it wanted: no pause, however often
             self._written, self._gone, self._is_in_doubt, self._is_reading = None, None, False, False
             vnode.note_leader(vnode.me.name, election.epoch)
+            self._keep_barrier(election.document)
             vnode.settle(now_ms, election.epoch, election.document.era, election.cohort)
 
     # -- while leading -----------------------------------------------------------------------------

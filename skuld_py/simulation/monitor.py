@@ -281,8 +281,7 @@ class Monitor:
         suspected = suspects(process.store, self._parameters.partitions)
         lost = range(self._parameters.partitions) if self.is_hidden(process.name) else suspected
         for partition in lost:
-            self._told.pop((process.name, partition), None)
-            self._votes.pop((process.name, partition), None)
+            self.forget(process.name, partition)
         for partition in range(self._parameters.partitions):
             told = self._told.get((process.name, partition), 0)
             if told:
@@ -291,6 +290,11 @@ class Monitor:
                 if int.from_bytes(record[:8], "big") < told:
                     self.blame(PROMISE_KEPT, f"{process.name} had told of epoch {told} of partition"
                                              f" {partition} and restarts with {record!r}")
+
+    def forget(self, name: str, partition: int) -> None:
+        """What a node told before binds it no more."""
+        self._told.pop((name, partition), None)
+        self._votes.pop((name, partition), None)
 
     # -- what replicas tell --------------------------------------------------------------------
 

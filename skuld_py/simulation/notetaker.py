@@ -71,6 +71,10 @@ class NoteTaker:
             if after is None and not self._is_anywhere(process, key):
                 self.collected.setdefault(key[2:], self._scheduler.now_ms)
 
+    def note_trusted(self, name: str, partition: int) -> None:
+        """A node is trusted from now on, as any new one is."""
+        self._note(self._processes[name], What.TRUSTED, partition)
+
     def gone(self, going: Mapping[bytes, int]) -> dict[bytes, int]:
         """``collected``, with the tasks of ``going`` that are nowhere by now: of two last copies that go at once
         neither commit sees the other."""

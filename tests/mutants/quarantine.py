@@ -19,6 +19,8 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 MUTANTS: tuple[Mutant, ...] = (
     _seen_by(BAR, "outlaw-stands", "who is in quarantine does not stand", "evaluator._succeed",
              "if facts.me.name in document.outlaws and any", "if False and any"),
+    _seen_by(BAR, "frozen-without-a-leader", "who leads what is frozen stands again, in quarantine or not",
+             "evaluator._succeed", "    elif facts.me.name in", "    if facts.me.name in"),
     _seen_by(BAR, "led-by-nobody-for-all-are-outlaws", "where all voters are in quarantine one of them stands",
              "evaluator._succeed", " and any(name not in document.outlaws for name in document.cohort):", ":"),
     _seen_by(BAR, "outlaw-leads-on", "who is in quarantine gives up what it leads", "evaluator._lead",

@@ -8,16 +8,21 @@ import attrs
 import pytest
 
 from node.machines import Machines
-from node.operating import down
+from node.operating import down, up
 from node.test_overseeing import asked
 from skuld_py.config.timing import DEFAULT_TIMING
+from skuld_py.errors import Corrupt
 from skuld_py.model import messages as m
 from skuld_py.model.columns import pack_u64, unpack_u64
 from skuld_py.model.document import Document, Force, Freeze, Member, seats_of
 from skuld_py.model.events import MembersChanged, Session, SessionChanged
 from skuld_py.model.ids import split, to_text
+from skuld_py.node.life.rebuilding import memories_of
+from skuld_py.partition.data.tables import barrier_key
+from skuld_py.partition.leadership.barrier import load_barrier
 from skuld_py.partition.leadership.evaluator import Facts, Rest, Stand, Write, evaluate
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
+from skuld_py.partition.leadership.standing import load_standing
 from skuld_py.partition.leadership.wishes import Impossible, Request, steered
 from skuld_py.verbs import attention
 
@@ -136,6 +141,31 @@ def test_two_of_three_are_lost_and_nothing_is_granted_before_all_that_they_may_h
     after = machines.answers_to(b"client")[-1]
     assert isinstance(after, m.Claimed) and after.request == 9
     assert len(tokens(after)) == 2 and min(tokens(after)) > max(tokens(before))
+
+
+def test_who_remains_keeps_the_barrier_with_the_data_and_so_does_who_reads_of_it() -> None:
+    machines, _, last = bereft()
+    store, before, kept = machines.stores[last], machines.documents[0][1].epoch, list[int]()
+    commit = store.commit
+
+    def watched() -> None:
+        commit()
+        if load_standing(store, 0).epoch > before:
+            kept.append(load_barrier(store, 0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "commit", watched)
+        asked(machines, last, kind="force", over_ms=2_000)
+    barrier_ms = machines.documents[0][1].no_grant_before_ms
+    assert barrier_ms > machines.now_ms and {*kept} == {barrier_ms}
+    assert [each.barrier_ms for each in memories_of(machines.stores[last], 1)] == [barrier_ms]
+
+    other = next(name for name in machines.names if name != last)
+    up(machines, other)
+    machines.pass_time(2_000)
+    assert load_barrier(machines.stores[other], 0) == barrier_ms
+    machines.stores[last].put_many("meta", [(barrier_key(0), b"soon")])
+    with pytest.raises(Corrupt):
+        load_barrier(machines.stores[last], 0)
 
 
 def test_tasks_of_which_those_who_remain_have_only_heard_are_named() -> None:

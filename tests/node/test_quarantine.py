@@ -22,6 +22,7 @@ ASK = Request("r", "quarantine", "n3", "me", "why")
 REAP = attrs.evolve(ASK, kind="reap")
 WISH = Promotion("r", "reap", "n3", 4, NOW + 30_000, "me")
 BARRED = attrs.evolve(DOCUMENT, barred=(BAR,))
+HELD = Freeze("f", "me", "why", NOW)
 
 
 def facts(me: str, *live: str, **changes: Any) -> Facts:
@@ -63,6 +64,9 @@ def test_who_is_reaped_is_barred_too_and_who_has_no_vote_stays_as_it_is() -> Non
     (facts("n3", epoch=4), {"leader": "n3", "boot": "boot of n3"}, Yield(("n1", "n2"), NAMES)),
     (facts("n3", "n3", epoch=4), {"leader": "n3", "boot": "boot of n3"}, Rest()),
     (facts("n1", epoch=4, is_leaving=True), {}, Yield(("n2",), NAMES)),
+    # While it is frozen the leader stays, and so it is led again by nobody else.
+    (facts("n3"), {"leader": "n3", "freeze": HELD}, Stand(NAMES)),
+    (facts("n3", epoch=4), {"leader": "n3", "boot": "boot of n3", "freeze": HELD}, Rest("held by an operator")),
     # It gets no new vote, and keeps the one that it has.
     (facts("n1", epoch=4, filled=("n3",)), {"seats": DOCUMENT.seats[:2], "learners": ("n3",)}, Rest()),
     (facts("n1", epoch=4, owners=("n1", "n2"), filled=(), is_gathered=True), {}, Stand(("n1", "n2"))),

@@ -68,6 +68,19 @@ def test_the_horizon_is_no_nearer_than_the_end_of_any_claim() -> None:
     assert (document.horizon_ms, document.no_grant_before_ms) == (90_000, 0)
 
 
+def test_a_barrier_stays_whichever_directory_remembers_it() -> None:
+    settled = Standing(4, 1, COHORT)
+    given = [remains(node, memories=(Memory(4, settled, False, 70_000, barrier_ms=barrier_ms),))
+             for node, barrier_ms in zip(COHORT, (0, 95_000, 80_000), strict=True)]
+
+    document = rebuilt("c", given, KEY).documents[0]
+    assert (document.no_grant_before_ms, document.horizon_ms) == (95_000, 94_500)
+    is_open = Standing(4, 1, COHORT, ((5, COHORT),))
+    later = attrs.evolve(given[0], memories=(Memory(5, is_open, False, 96_000),))
+    document = rebuilt("c", [later, *given[1:]], KEY).documents[0]
+    assert (document.no_grant_before_ms, document.horizon_ms) == (96_500, 96_000)
+
+
 def test_a_voter_whose_directory_is_not_given_has_lost_its_memory_whatever_it_starts_with() -> None:
     made = rebuilt("c", [remains("h:1"), remains("h:2")], KEY)
 

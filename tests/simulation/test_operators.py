@@ -81,7 +81,8 @@ def test_a_seed_is_the_same_run_whenever_it_is_played() -> None:
 def test_the_options_of_many_seeds_have_every_disaster() -> None:
     plans = [draw(seed, 10)[1] for seed in range(60)]
 
-    for what in ("loses_ms", "restores_ms", "deletes_every_ms", "eclipses_every_ms", "resizes_every_ms"):
+    for what in ("loses_ms", "restores_ms", "deletes_every_ms", "eclipses_every_ms", "resizes_every_ms",
+                 "restores_after_ms"):
         assert 0 < sum(bool(getattr(plan, what)) for plan in plans) < 60
     assert any("leave" in draw(seed, 10)[0].faults for seed in range(60))
 
@@ -142,7 +143,8 @@ def test_what_may_be_is_let_pass(documents: list[tuple[int, dict[str, Any]]]) ->
     ("P7", [(1, {"force": FORCE}), (2, {"cohort": ("n1",), "cause": GIVEN_UP})]),
     ("P7", [(1, {"force": FORCE}), (2, {"cohort": ("n1",), "cause": GIVEN_UP, "loss": LOSS})]),
     ("P10", [(3, {}), (2, {"leader": "", "cause": "restored from data directories"})]),
-    ("P10", [(3, {}), (2, {})])])
+    ("P10", [(3, {}), (2, {})]),
+    ("P12", [(3, {"no_grant_before_ms": 500}), (3, {"leader": "", "cause": "restored from data directories"})])])
 def test_a_breach_is_seen(rule: str, documents: list[tuple[int, dict[str, Any]]]) -> None:
     assert rule in broken(*documents)
 

@@ -9,6 +9,8 @@
   candidacy is open, its cohort may have granted what the voters do not know; there nothing is granted before the
   last claim is over that any directory knows of. And the horizon is no nearer than that claim's end, so that who
   gives voters up after a restore waits for it.
+* A barrier stays. Voters that were given up may have granted what no directory knows of; nothing is granted before
+  the latest barrier that any directory remembers, and the horizon is no nearer.
 * Who was a member then is none any more. Nodes whose directories are not given find no entry of themselves and
   count as forgotten: they fill from the others. Voters among them find one that is of no data that they may have,
   so none that lost its disk votes as if it remembered.
@@ -43,6 +45,7 @@ from skuld_py.node.life.backup import Copied, load_copied
 from skuld_py.node.life.identity import Identity, load_identity
 from skuld_py.node.life.keepsake import load_keepsake
 from skuld_py.partition.data.tables import end_of, prefix_of
+from skuld_py.partition.leadership.barrier import load_barrier
 from skuld_py.partition.leadership.promise import EPOCHS_AHEAD, load_promise
 from skuld_py.partition.leadership.quorum import has_majority, majority
 from skuld_py.partition.leadership.standing import Standing, load_standing
@@ -61,13 +64,15 @@ SHOWN = 8
 @attrs.frozen
 class Memory:
     """What a directory remembers of a partition. ``lapse_ms``: when the last claim that it knows of is over;
-    ``candidate``: to whom it promised the newest epoch, as far as it knows."""
+    ``candidate``: to whom it promised the newest epoch, as far as it knows; ``barrier_ms``: until when nothing was
+    to be granted."""
 
     promised: int
     standing: Standing
     is_suspect: bool
     lapse_ms: int = 0
     candidate: str = ""
+    barrier_ms: int = 0
 
 
 @attrs.frozen
@@ -135,7 +140,8 @@ def memories_of(store: Store, partitions: int) -> list[Memory]:
     for partition in range(partitions):
         promise = load_promise(store, partition)
         memories.append(Memory(promise.epoch, load_standing(store, partition), partition in doubted,
-                               _last_lapse_ms(store, partition), promise.candidate))
+                               _last_lapse_ms(store, partition), promise.candidate,
+                               load_barrier(store, partition)))
     return memories
 
 
@@ -335,10 +341,12 @@ def _document(memories: Mapping[str, Memory], incarnations: Mapping[str, str], s
     is_barred = lost is not None or (is_open and lapse_ms > 0)
     if lost is not None:
         lapse_ms = max(lapse_ms, lost.now_ms + lost.horizon_ms)
+    barrier_ms = max(memory.barrier_ms for memory in memories.values())
     spent = epoch + (EPOCHS_AHEAD if lost is None else EPOCHS_LOST)
     return Document(epoch, seats=seats_of(newest.cohort, incarnations), era=epoch, spent=spent,
                     promises={voter: spent for voter in newest.cohort if voter in forgetful},
-                    horizon_ms=lapse_ms, no_grant_before_ms=lapse_ms + skew_ms if is_barred else 0,
+                    horizon_ms=max(lapse_ms, barrier_ms - skew_ms),
+                    no_grant_before_ms=max(barrier_ms, lapse_ms + skew_ms if is_barred else 0),
                     write_id=f"restored-{epoch}", cause="restored from data directories" if lost is None else
                     "restored from old copies")
 

@@ -131,9 +131,14 @@ def watermark_key(partition: int) -> bytes:
     return b"watermark" + _U16.pack(partition)
 
 
+def barrier_key(partition: int) -> bytes:
+    """Key, in ``meta``, of the time before which nothing may be granted, as the document said."""
+    return b"barrier" + _U16.pack(partition)
+
+
 def partition_of_meta(key: bytes) -> int | None:
     """The partition that a record of ``meta`` belongs to; None when it is the node's, or nothing known."""
     return _U16.unpack(key[-2:])[0] if key[:-2] in _META else None
 
 
-_META = (b"promise", b"standing", b"suspect", b"scrub", b"watermark")
+_META = (b"promise", b"standing", b"suspect", b"scrub", b"watermark", b"barrier")

@@ -170,11 +170,12 @@ def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
         return Rest(f"{document.leader} leads")
     if facts.me.name not in document.cohort:
         return Rest("it has no vote")
-    if is_frozen(document, now_ms) and document.leader != facts.me.name:
-        return Rest("frozen: nobody but the recorded leader may stand")
-    if not is_frozen(document, now_ms) and (remaining := those_who_remain(facts, document)):
+    if is_frozen(document, now_ms):
+        if document.leader != facts.me.name:
+            return Rest("frozen: nobody but the recorded leader may stand")  # nor may it be kept from that
+    elif remaining := those_who_remain(facts, document):
         return Stand(remaining, is_forced=True)
-    if facts.me.name in document.outlaws and any(name not in document.outlaws for name in document.cohort):
+    elif facts.me.name in document.outlaws and any(name not in document.outlaws for name in document.cohort):
         return Rest("an operator has put this node into quarantine")  # where all voters are, one of them must lead
     if not quorum.has_majority(document.cohort, facts.live):
         return Rest(NO_MAJORITY)

@@ -110,6 +110,8 @@ class Operated(Campaign):
             if leaderless:
                 return leaderless
             self._let_go()
+        if self.disasters.is_doomed:
+            return ["ZooKeeper's data are about to be lost"]
         self.awaiter.forget(self.excused)
         held = [f"partition {partition} is held: {document}" for partition, (_, document)
                 in self.cluster.registry.documents.items() if _is_held(document)]
@@ -134,6 +136,8 @@ class Operated(Campaign):
         loss = document.loss
         if before is not None and loss is not None and loss.epoch == document.epoch > before.epoch:
             self.disasters.counts["epoch forced"] += 1
+            if self.plan.restores_after_ms:
+                self.disasters.restore_soon(self.plan.restores_after_ms)
             self._excuse(partition, before, loss.remaining)
 
     def _excuse(self, partition: int, before: Document, remaining: Sequence[str]) -> None:

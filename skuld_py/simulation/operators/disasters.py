@@ -6,7 +6,8 @@
 * **A document.** It is deleted; its leader, if there is one, puts it back. Where there is none for a while, the
   cluster is restored, which is the only way.
 * **ZooKeeper's data.** All nodes die, and ZooKeeper has what ``rebuilding`` makes of their directories; where
-  these are too few, it is refused and nothing is lost. Keys stay what they were, so that holders go on.
+  these are too few, it is refused and nothing is lost. Keys stay what they were, so that holders go on. It may
+  come soon after voters were given up, while nothing may be granted in their place yet.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from skuld_py.node.life.keepsake import load_keepsake
 from skuld_py.node.life.rebuilding import Remains, memories_of, rebuilt
 from skuld_py.partition.leadership.standing import load_standing
 from skuld_py.partition.leadership.wishes import FORCE
-from skuld_py.simulation.cluster import Cluster
 from skuld_py.simulation.faults import Fault
+from skuld_py.simulation.operators.obedience import Attended
 from skuld_py.simulation.operators.operator import Operator
+from skuld_py.simulation.world.clock import WALL_START_MS
 
 BACK_MS = (50, 3_000)
 """When one that lost its disk is there again, if it is before all is healed."""
@@ -40,7 +42,7 @@ LOST = Fault(9_999, "wipe", 0, 0)
 class Disasters:
     """``counts``: what happened. ``lost``: the nodes whose disks went for good, ``rows``: what these had."""
 
-    def __init__(self, cluster: Cluster, random: Random, operator: Operator,
+    def __init__(self, cluster: Attended, random: Random, operator: Operator,
                  struck: Callable[[Fault], None]) -> None:
         self.counts: Counter[str] = Counter()
         self.lost: tuple[str, ...] = ()
@@ -133,6 +135,22 @@ class Disasters:
 
     # -- ZooKeeper -----------------------------------------------------------------------------
 
+    def restore_soon(self, after_ms: int) -> None:
+        """Have ZooKeeper's data be lost in a while, once."""
+        if not self._was_doomed:
+            self.is_doomed = self._was_doomed = True
+            self._cluster.scheduler.after(after_ms, self._restore_early)
+
+    is_doomed = _was_doomed = False
+    """Whether ZooKeeper's data are about to be lost."""
+
+    def _restore_early(self) -> None:
+        self.is_doomed = False
+        wall_ms = WALL_START_MS + self._cluster.scheduler.now_ms
+        is_barred = any(wall_ms < document.no_grant_before_ms
+                        for _, document in self._cluster.registry.documents.values())
+        self.counts["restored before a barrier"] += self.restore() and is_barred
+
     def restore(self) -> bool:
         """Lose ZooKeeper's data and put the cluster back from its directories; says whether these were enough."""
         cluster = self._cluster
@@ -150,6 +168,8 @@ class Disasters:
             for partition, document in made.documents.items():
                 cluster.guards.on_removed(partition)
                 cluster.guards.on_written(cluster.scheduler.now_ms, partition, None, document)
+            for name in [name for name in cluster.processes if name not in made.registrations]:
+                cluster.begin_anew(name)
             self.restored.append(cluster.scheduler.now_ms)
             self.counts["cluster restored"] += 1
             self._away.clear()

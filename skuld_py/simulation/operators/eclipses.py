@@ -64,7 +64,7 @@ class Eclipses:
 
     def _hush(self, candidate: str, request: RequestVote) -> None:
         """It is not heard from now on by whom it would replace."""
-        present = self._present
+        present = None if self.is_over else self._present
         if present is not None and request.partition == present.partition and candidate != present.leader:
             link = candidate, present.leader
             if link not in present.links:

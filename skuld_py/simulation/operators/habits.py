@@ -20,6 +20,8 @@ LOSES, RESTORES, DELETES = 0.3, 0.25, 0.3
 document is."""
 ECLIPSES, RESIZES = 0.2, 0.3
 """Shares of runs with leaders in the dark, and in which the number of copies changes."""
+LOSES_BOTH = 0.5
+"""Share of runs in which a majority is lost, in which ZooKeeper's data are lost as well, soon after."""
 SELDOM_MS = 700
 IN_THE_DARK = ("pause", "one way", "registry lag")
 """Where leaders are kept in the dark little else happens, or they would lose their sessions, or be held, long
@@ -37,7 +39,8 @@ STOPS = Habit("stop", 1.0, 3_000)
 
 @attrs.frozen
 class Plan:
-    """What operators do. ``every_ms``: mean time between two of their acts; the rest: when, 0 for never."""
+    """What operators do. ``every_ms``: mean time between two of their acts; the rest: when, 0 for never; of
+    ``restores_after_ms``, how long after a partition's voters were given up."""
 
     every_ms: int
     loses_ms: int = 0
@@ -45,6 +48,7 @@ class Plan:
     deletes_every_ms: int = 0
     eclipses_every_ms: int = 0
     resizes_every_ms: int = 0
+    restores_after_ms: int = 0
 
 
 def draw(seed: int, seconds: int) -> tuple[Options, Plan]:
@@ -63,6 +67,9 @@ def draw(seed: int, seconds: int) -> tuple[Options, Plan]:
         plan = Plan(max(plan.every_ms, SELDOM_MS), eclipses_every_ms=later.choice((500, 1_500)))
     elif not loses and later.random() < RESIZES:
         plan = attrs.evolve(plan, resizes_every_ms=later.choice((1_500, 4_000)))
+    last = stream(seed, "operators last")
+    if loses and last.random() < LOSES_BOTH:
+        plan = attrs.evolve(plan, restores_after_ms=last.randint(1, 2_000))
     replicas = random.choice((3, 3, 3, 2, 4, 5))
     replicas = max(replicas, 3) if is_dark else replicas
     spare = random.choice((0, 0, 1, 2))

@@ -15,7 +15,8 @@ REQUIRED = (
     "refused: wish while frozen", "refused: wish while solo", "refused: wish of another epoch",
     "refused: target without a vote", "refused: target not alive", "refused: target leads",
     "refused: force without need", "answer lost", "frozen to the end",
-    "majority lost for good", "epoch forced", "document deleted", "cluster restored")
+    "majority lost for good", "epoch forced", "document deleted", "cluster restored",
+    "restored before a barrier")
 """What happens least often happens in every tenth run."""
 
 

@@ -32,6 +32,12 @@ class Attended(Cluster):
         self.on_candidacy: list[Callable[[str, RequestVote], None]] = []
         """Each is given a node that asks for votes, not on trial, before it does."""
 
+    def begin_anew(self, name: str) -> None:
+        """A node that is down has nothing, and nobody knows any more that there was one: it comes as a new one."""
+        for partition in range(self.partitions):
+            self.monitor.forget(name, partition)
+            self.notetaker.note_trusted(name, partition)
+
     def before_turn(self, process: Process, events: Sequence[Told]) -> None:
         """Note what it leads, and what it is given."""
         super().before_turn(process, events)

@@ -1,10 +1,10 @@
-"""P1 to P11: what documents may become under the hands of nodes and operators, revision by revision.
+"""P1 to P12: what documents may become under the hands of nodes and operators, revision by revision.
 
 Every revision is compared with the one that it took the place of, so whatever was read and decided in between, a
 write that is not bound to the revision it was made of shows. Whoever wrote it is told by its ``write_id``:
 operators by nodes (``-op``) and by hand, all others are nodes that stand or lead. Between revisions stand cuts: a
 document that was deleted and put back, and a cluster that was restored; nothing is compared over a restore, but
-that epochs rise.
+that epochs rise and barriers stay.
 
 Source: Manatee's invariants I1 to I25 and those of partitions, C1 to C12, as far as documents show them. C1, C2,
 C3, C4, C6 and C10 are the rules of usual runs (C5, C6, C3, C7, X2, V2 there); C5 is the guards'; C7 the monitor's.
@@ -74,7 +74,7 @@ def check(evidence: Evidence) -> list[Finding]:
             frozen_stays(steps, evidence), solo_stays(steps), wishes_are_obeyed_once(steps),
             wishes_end_with_the_epoch(steps), forced_as_was_said(steps, evidence), barriers_hold(evidence),
             horizons_outlast_restores(evidence), writes_are_few(evidence),
-            epochs_outlast_restores(evidence.writes)]
+            epochs_outlast_restores(evidence.writes), barriers_outlast_restores(evidence.writes)]
 
 
 def operators_keep_to_their_fields(steps: Sequence[Step]) -> Finding:
@@ -259,3 +259,18 @@ def epochs_outlast_restores(writes: Sequence[Written]) -> Finding:
             broken.append(f"an older epoch than {known}: {write}")
         highest[write.partition] = new if known is None or new.epoch >= known.epoch else known
     return judge("P10 epochs outlast restores", count or len(highest), broken)
+
+
+def barriers_outlast_restores(writes: Sequence[Written]) -> Finding:
+    """[P12] Whatever becomes of a document, no later one lets claims be granted earlier: what those who were given
+    up have granted goes on."""
+    latest: dict[int, Document] = {}
+    broken, count = [], 0
+    for write in writes:
+        known, new = latest.get(write.partition, write.document), write.document
+        count += known.no_grant_before_ms > 0
+        if new.no_grant_before_ms < known.no_grant_before_ms:
+            broken.append(f"nothing before {known.no_grant_before_ms} said {known}, and then: {write}")
+        else:
+            latest[write.partition] = new
+    return judge("P12 barriers outlast restores", count, broken)
