@@ -134,7 +134,7 @@ def test_an_endless_one_goes_on_after_a_run_that_failed_and_ends_with_ctrl_c(
             signal.raise_signal(signal.SIGTERM)
     monkeypatch.setattr("skuld_py.cli.archive.sleep", sleep)
 
-    answer = run(tmp_path, "--every", "1h")
+    answer = run(tmp_path, "--every", "1h", "--rate", "full")
 
     assert (answer.exit_code, pauses) == (0, [3600.0] * 3)
     assert "this run failed: " in answer.stdout

@@ -124,7 +124,7 @@ def test_what_the_other_pages_say() -> None:
     assert f"({Retention().page_tasks:,} tasks, some MiB each)" in page("archive.md")
     assert "eight pages" in page("archive.md") and Retention().pages_ahead == 8
     assert f"of {archiver.BATCH_TASKS:,} tasks" in page("archive.md")
-    assert f"pages of up to about {archiver.BATCH_BYTES >> 20} MiB together" in page("archive.md")
+    assert f"pages of up to about {archiver.BATCH_BYTES >> 20} MiB each" in page("archive.md")
     assert f"with {PARTITIONS_MAX:,} partitions" in page("speed.md")
     assert default_of("cluster rules", "--grace") == "24h" and "After a day (`--grace`)" in page("operating.md")
     assert default_of("node", "--session") == "4s" and "with sessions of 4 s" in page("speed.md")
