@@ -205,7 +205,7 @@ class Monitor:
                 self._check_garbage(name, key)
             return
         voters = self._voters_of(_partition(key))
-        if name not in voters and self._was_refused(key):
+        if name not in voters and (self._was_refused(key) or (table == "body" and self._is_outvoted(key, record))):
             return
         self.counts[DROPPED_IS_ELSEWHERE] += 1
         holders = [voter for voter in voters if self._is_struck(voter)
@@ -224,6 +224,13 @@ class Monitor:
         mark = tables.watermark_key(_partition(key))
         return bool(stores) and all(
             self._is_sealed(store.committed("meta", mark), key) and not _remains(store, key) for store in stores)
+
+    def _is_outvoted(self, key: bytes, body: bytes) -> bool:
+        """Whether a majority of the voters holds another body under that id, so that nobody who sends this one is
+        told that it is stored. A node that has no vote may have taken it before it heard of the other."""
+        voters = self._voters_of(_partition(key))
+        held = [self._processes[voter].store.committed("body", key) for voter in voters]
+        return 2 * sum(other not in (None, body) for other in held) > len(voters)
 
     def _went_as_it_came(self, key: bytes) -> bool:
         """Whether a lone replica has taken a task, buried and collected it in one commit, after its time."""
