@@ -191,7 +191,7 @@ class Flowing:
             known |= {each.id: each for each in found_here}
         plans = yield from self._get([each.plan for each in known.values()])
         texts = {to_text(task.id): task.payload for task in plans}
-        former = {id: parse(texts[each.plan]) for id, each in known.items() if each.plan in texts}
+        former = {id: parse(texts[each.plan], is_stored=True) for id, each in known.items() if each.plan in texts}
         opened = {}
         for id in [*former]:
             drawn = {each.step for each in taken_from(found) if each.workflow == id}
