@@ -70,7 +70,7 @@ def submitted(client: Client, id: str) -> tuple[Definition, Standings]:
     from skuld_py.workflow.graph.words import standing_of
 
     found = client.workflow(id)
-    definition = parse(client.get(found.plan).payload)
+    definition = parse(client.get(found.plan).payload, is_stored=True)
     depths = depths_of(client, found) if found.is_live else None
     if depths is None:
         return definition, {}

@@ -25,7 +25,7 @@ from skuld_py.client.minting import Minter
 from skuld_py.client.options import Retry
 from skuld_py.client.preludes import Given, prepare
 from skuld_py.client.waiting import seconds
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, SkuldError
 from skuld_py.model import messages as m
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text
 from skuld_py.model.state import State
@@ -191,7 +191,7 @@ class Flowing:
             known |= {each.id: each for each in found_here}
         plans = yield from self._get([each.plan for each in known.values()])
         texts = {to_text(task.id): task.payload for task in plans}
-        former = {id: parse(texts[each.plan]) for id, each in known.items() if each.plan in texts}
+        former = {id: parse(texts[each.plan], is_stored=True) for id, each in known.items() if each.plan in texts}
         opened = {}
         for id in [*former]:
             drawn = {each.step for each in taken_from(found) if each.workflow == id}
@@ -244,19 +244,23 @@ class Flowing:
 
     def _feed(self, status: WorkflowStatus) -> Work[None]:
         """Enqueue the feeders of inputs that may still bring something. Of an old workflow they stand since long,
-        and are too old to be stored again."""
+        and are too old to be stored again. Each queue is asked for alone: where an older release stored its
+        feeders in another one, that says nothing of others."""
         inputs = [step for step in status.steps if step.kind == INPUT]
         is_shared = are_alike(step.tags for step in inputs)
         rows = [(_feed_queue(status.id, step, is_shared), source) for step in inputs
                 if step.name not in status.exhausted for source in step.sources]
-        sources = [source for _, source in rows]
-        calls = [encode_call(FEEDER, (), {"workflow": status.id, "step": each}, BY_ANNOTATION) for each in sources]
-        try:
-            yield from self._ask_to_store([options.header_of(queue, 0, FEEDER_TRIES, None) for queue, _ in rows],
-                                          _feeders(status.id, sources, status.plan), calls, None)
-        except Refused as refusal:
-            if refusal.code not in ("too_old", "conflict"):  # an older release stored them in another queue
-                raise
+        for queue in dict.fromkeys(queue for queue, _ in rows):
+            sources = [source for place, source in rows if place == queue]
+            calls = [encode_call(FEEDER, (), {"workflow": status.id, "step": each}, BY_ANNOTATION)
+                     for each in sources]
+            try:
+                yield from self._ask_to_store([options.header_of(queue, 0, FEEDER_TRIES, None)] * len(sources),
+                                              _feeders(status.id, sources, status.plan), calls, None)
+            except SkuldError as error:
+                is_too_old = isinstance(error, Refused) and error.code == "too_old"
+                if not is_too_old and error.code != "conflict":  # an older release stored them in another queue
+                    raise
 
     @verb
     def kill_workflow(self, id: str, reason: str = "", *, life: int = 0) -> Work[WorkflowStatus]:

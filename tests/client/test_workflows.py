@@ -15,7 +15,7 @@ from skuld_py.cluster.log import workflows as log
 from skuld_py.cluster.log.commands import SubmitWorkflow
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.config import RULES
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, Uncertain
 from skuld_py.model.ids import from_text, time_of
 from skuld_py.model.seats import INPUT, Seat
 from skuld_py.node.workflows.rows import command_of
@@ -385,6 +385,38 @@ def test_feeders_that_an_older_release_stored_in_another_queue_are_left_there(
         client.submit_workflow(flow)
     assert client.submit_workflow(flow).is_live
     assert len([*client.list("wf.w.feed")]) == 2 and not [*client.list("wf.w._feeds-a")]
+
+
+def test_feeders_in_other_queues_are_stored_though_an_older_release_has_some_in_another_one(
+        client: MemoryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was broken off before it had stored all."""
+    flow = {"id": "w", "edges": [["a", "out"], ["b", "out"]], "catalog": {
+        "a": {"kind": "input", "files": "/x", "tags": ["nfs"]},
+        "b": {"kind": "input", "files": "/data/*", "most": 4},
+        "out": {"kind": "output", "path": "/out"}}}
+    with monkeypatch.context() as patch:
+        patch.setattr(flows.Flowing, "_feed", lambda *_: iter(()))
+        feeders = client.submit_workflow(flow).feeders
+    client.enqueue_many("wf.w.feed", [b"feeder"], ids=[feeders["a"]])
+    assert client.submit_workflow(flow).is_live
+    assert [len([*client.list(queue)]) for queue in ("wf.w.feed", "wf.w._feeds-a", "wf.w._feeds-b")] == [1, 0, 4]
+
+
+@pytest.mark.parametrize("code", ["conflict", "deadline"])
+def test_feeders_that_may_be_in_another_queue_are_taken_for_those_and_others_in_doubt_are_not(
+        client: MemoryClient, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    client.submit_workflow(CENSUS)
+
+    def store(self: object, *_: object) -> Any:
+        raise Uncertain(code, "a node did not answer")
+        yield
+    monkeypatch.setattr(flows.Flowing, "_ask_to_store", store, raising=False)
+    monkeypatch.setattr(type(client), "_ask_to_store", store, raising=False)
+    if code == "conflict":
+        assert client.submit_workflow(CENSUS).is_live
+        return
+    with pytest.raises(Uncertain):
+        client.submit_workflow(CENSUS)
 
 
 def test_a_task_that_is_no_plan_is_not_cancelled_with_the_workflow_that_names_it(

@@ -34,6 +34,13 @@ _DEFINITIONS: tuple[Mutant, ...] = (
              "if type(value) is not int:", "if not isinstance(value, int):"),
     _seen_by(TOLD, "numbers-without-range", "a number may be as large as it likes", "definition.fields.whole",
              "if not least <= value <= most:", "if value < least:"),
+    _seen_by(TEXTS + "test_what_a_later_release_takes_no_more_is_read_where_it_is_stored", "old-plans-refused",
+             "what an older release submitted is read as if it were new", "definition.catalog.entry_of",
+             "if most > pending and not is_stored:", "if most > pending:"),
+    _seen_by("tests/worker/test_flow.py::test_segments_run_of_a_workflow_that_an_older_release_submitted_with_more"
+             "_feeders_than_roots", "old-plans-dead-at-workers",
+             "workers end the segments of a workflow that an older release submitted",
+             "worker.workflows.plans.Plans._read", "parse(text, is_stored=True)", "parse(text)"),
     _seen_by(TOLD, "relative-places", "a path means another place on each worker", "definition.fields.place",
              "if not _ABSOLUTE.match(path):", "if False:"),
     _seen_by(TOLD, "patterns-to-write-to", "an output is written to a pattern", "definition.fields.one_place",

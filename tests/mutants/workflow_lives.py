@@ -30,7 +30,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _lived("lives-drawn", "a former workflow's values are drawn", "returned.Returned._read",
            " if task.payload.endswith(mark)", "", GATHERED),
     _lived("lives-seal-again", "a seal is there twice, six days apart", "sealing.Sealer._seal",
-           ", *(each.id for each in self._client.list(queue))]", "]",
+           ", *(each.id for place in queues for each in self._client.list(place))]", "]",
            "a_seal_by_name_is_not_enqueued_again_after_its_window"),
     _lived("lives-seal-name", "the next workflow takes a former one's seal for its own",
            "sealing.Sealer._seal", 'f"seal-{leaf}-{self._life}"', 'f"seal-{leaf}"',

@@ -154,6 +154,17 @@ def test_feeders_of_a_life_that_a_node_which_lags_does_not_know_of_are_left(farm
     assert farm.states("wf.w.b") == {"cancelled": 1}
 
 
+def test_the_plan_of_a_life_that_a_node_which_lags_does_not_know_of_is_left(farm: Farm) -> None:
+    """Without it nobody could read the workflow."""
+    life = farm.submit().life
+    ids = [feeder_id("w", "plan", life + ms) for ms in (-9, 9)]
+    older, later = farm.client.enqueue_many("wf.w.plan", [b"older", b"later"], ids=ids)
+    farm.client.kill_workflow("w")
+    farm.client.advance(2 * REST_MS / 1000)
+    assert [farm.client.get(id).state for id in (older, later)] == ["cancelled", "waiting"]
+    assert farm.states("wf.w.plan") == {"waiting": 1, "cancelled": 2}
+
+
 def test_what_seals_a_leaf_alone_stays_for_a_while_too(farm: Farm) -> None:
     farm.submit()
     farm.client.enqueue(seal_queue("w", "b"), b"")

@@ -28,9 +28,10 @@ from skuld_py.workflow.segments import ack_queue, root_id
 class Home:
     """A cluster with one workflow, and one worker's part of it. ``asked``: how often whether it lives."""
 
-    def __init__(self, workflow: Mapping[str, Any], resolve: Callable[[str], Callable[..., Any]] = lookup) -> None:
+    def __init__(self, workflow: Mapping[str, Any] | Definition,
+                 resolve: Callable[[str], Callable[..., Any]] = lookup) -> None:
         self.client = MemoryClient()
-        self.definition: Definition = read(workflow)
+        self.definition: Definition = workflow if isinstance(workflow, Definition) else read(workflow)
         plan = self.client.enqueue(self.queue("plan"), text_of(self.definition).encode())
         self.standings = {self.definition.id: Standing("live", str(plan), digest_of(self.definition))}
         self.asked = 0

@@ -18,7 +18,7 @@ from skuld_py.worker.endings import Failed, Returned, Snoozed
 from skuld_py.worker.registry import lookup
 from skuld_py.worker.workflows.finding import found
 from skuld_py.worker.workflows.flow import Flow
-from skuld_py.workflow.definition.reading import read  # noqa: F401
+from skuld_py.workflow.definition.reading import read
 from skuld_py.workflow.segments import Emission, child_ids, value_of
 from worker.flows import Home
 
@@ -381,6 +381,14 @@ def test_what_is_too_large_to_be_a_completion_fails_for_good() -> None:
 
 def ended(at: Home, state: str, reason: str = "") -> None:
     at.standings["sums"] = attrs.evolve(at.standings["sums"], state=state, reason=reason)
+
+
+def test_segments_run_of_a_workflow_that_an_older_release_submitted_with_more_feeders_than_roots() -> None:
+    catalog = {"numbers": {"kind": "input", "files": "/x", "most": 8, "max_pending": 4},
+               "split": {"kind": "function", "function": "flow.split"}}
+    at = Home(read({"id": "sums", "edges": [["numbers", "split"]], "catalog": catalog}, is_stored=True))
+    at.draw(3)
+    assert isinstance(at.work("numbers")[0], Returned) and len(at.waiting("split")) == 1
 
 
 def test_a_segment_of_a_killed_workflow_does_not_run() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -229,6 +230,22 @@ def test_an_adapter_may_come_to_say_that_it_grows_and_no_more() -> None:
     fixed.names = ["a", "b", "c"]
     with pytest.raises(Refused, match="there were 2, and are 3 now"):
         Adapted(fixed, cursor=haul.cursor).draw(haul.cursor, 2)
+
+
+@pytest.mark.parametrize("names", [(), ("a", "b")])
+def test_a_cursor_of_what_grows_is_read_by_no_older_release_which_would_find_other_partitions(
+        names: tuple[str, ...]) -> None:
+    """Those read JSON, and end the workflow where rows are not as theirs; any other error is tried again."""
+    adapter = Growing(*names)
+    cursor = Adapted(adapter, Strand(1, 2)).draw(b"", 2).cursor
+    with pytest.raises(ValueError, match="Expecting value"):
+        json.loads(cursor)
+    bare = cursor.removeprefix(b"g")
+    assert json.loads(bare)
+    adapter.names = ["new", *names]
+    adapter.rows["new"] = ["new-0"]
+    drawn = [all_of(Adapted(adapter, Strand(1, 2), given), given) for given in (cursor, bare)]
+    assert drawn[0] == drawn[1]
 
 
 def test_cursors_have_room_for_all_partitions_however_far_these_are() -> None:

@@ -9,12 +9,12 @@ import attrs
 import pytest
 
 import skuld_py
-from skuld_py.errors import Uncertain
+from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.testing import MemoryClient
 from skuld_py.worker.endings import Failed, Returned
 from skuld_py.worker.workflows.gathering import gather_frame
 from skuld_py.worker.workflows.sealing import LOOK_S_MAX, look_s, seal_call
-from skuld_py.workflow.segments import seal_id
+from skuld_py.workflow.segments import seal_id, seal_queue
 from worker.flows import Home
 
 
@@ -40,6 +40,52 @@ def sealed(at: Home, step: str) -> bytes:
     id = seal_id("sums", step, at.client.cluster.wall_ms())
     at.client.enqueue_many(at.queue("seal"), [seal_call("sums", step, at.life)], ids=[id])
     return id
+
+
+def tagged() -> Home:
+    """Two leaves, for two kinds of workers, and an input that is exhausted."""
+    at = Home({"id": "sums", "edges": [["numbers", "a"], ["numbers", "b"]], "catalog": {
+        "numbers": {"kind": "input", "function": "seals.numbers"},
+        **{step: {"kind": "function", "function": "seals.twice", "tags": [f"on-{step}"]} for step in "ab"}}})
+    at.standings["sums"] = attrs.evolve(at.standings["sums"], exhausted=("numbers",))
+    return at
+
+
+@pytest.mark.parametrize("error", [None, Uncertain])
+def test_leaves_are_sealed_though_an_older_release_stored_what_seals_others_in_another_queue(
+        error: type[SkuldError] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused, or in doubt where a node does not answer."""
+    at = tagged()
+    former = seal_id("sums", "a", at.life)
+    at.client.enqueue_many(at.queue("seal"), [seal_call("sums", "a", at.life)], ids=[former])
+    enqueue_many = at.client.enqueue_many
+
+    def doubt(*given: Any, **named: Any) -> Any:
+        try:
+            return enqueue_many(*given, **named)
+        except Refused as refusal:
+            raise (error or Refused)(refusal.code, refusal.message) from None
+    monkeypatch.setattr(at.client, "enqueue_many", doubt)
+    at.flow.see_sealed("sums")
+    assert [len([*at.client.list(queue)]) for queue in (at.queue("seal"), *(seal_queue("sums", each)
+                                                                             for each in "ab"))] == [1, 0, 1]
+
+
+def test_a_leaf_is_not_sealed_twice_where_an_older_release_stored_its_seal_by_name_in_another_queue(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    at = tagged()
+    at.client.enqueue(at.queue("seal"), seal_call("sums", "a", at.life))
+    enqueue_many = at.client.enqueue_many
+
+    def refuse(queue: str, payloads: Any, **named: Any) -> Any:
+        if named.get("ids"):
+            raise Refused("too_old", "ids: too old")
+        return enqueue_many(queue, payloads, **named)
+    monkeypatch.setattr(at.client, "enqueue_many", refuse)
+    at.flow.see_sealed("sums")
+    calls = [task.payload for queue in (at.queue("seal"), *(seal_queue("sums", each) for each in "ab"))
+             for task in at.client.list(queue)]
+    assert sorted(calls) == [seal_call("sums", each, at.life) for each in "ab"]
 
 
 def until_over(at: Home) -> list[Any]:

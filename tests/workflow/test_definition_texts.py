@@ -143,6 +143,17 @@ def test_parameters_and_predicates_are_not_nested_for_ever() -> None:
         read(begun() | {"conditions": [{"from": "words", "to": "count", "when": tree}]})
 
 
+def test_what_a_later_release_takes_no_more_is_read_where_it_is_stored() -> None:
+    plain = begun()
+    plain["catalog"]["lines"] |= {"most": 8, "max_pending": 4}
+    with pytest.raises(BadWorkflow):
+        read(plain)
+    text = json.dumps(plain)
+    stored = parse(text, is_stored=True)
+    assert (stored.entries["lines"].most, stored.entries["lines"].max_pending) == (8, 4)
+    assert digest_of(parse(text_of(stored), is_stored=True)) == digest_of(stored)
+
+
 def test_what_is_as_it_is_anyway_is_not_written() -> None:
     plain = begun()
     plain["catalog"]["words"] |= {"least": 1, "attempts": 5, "flux": "continue", "parameters": {},

@@ -12,6 +12,7 @@ from skuld_py.testing import MemoryClient
 from skuld_py.workflow.acking.checkpoint import Book
 from skuld_py.workflow.definition.faults import BadWorkflow
 from skuld_py.workflow.definition.names import FEED, queue_of
+from skuld_py.workflow.definition.reading import read
 
 
 def flow(id: str, source: dict[str, Any]) -> dict[str, Any]:
@@ -42,6 +43,14 @@ def test_what_an_input_draws_from_is_there_when_its_workflow_is_submitted(source
     with pytest.raises(BadWorkflow) as refusal:
         client.submit_workflow(new)
     assert [str(fault) for fault in refusal.value.faults] == faults
+
+
+def test_what_is_drawn_from_may_have_more_feeders_than_roots_since_an_older_release_took_that() -> None:
+    client, source = MemoryClient(), {"files": "/x", "most": 8, "max_pending": 4}
+    with pytest.raises(BadWorkflow, match="8 feeders share max_pending, 4"):
+        client.submit_workflow(flow("old", source))
+    client.submit_workflow(read(flow("old", source), is_stored=True))
+    assert client.submit_workflow(flow("new", {"workflow": {"id": "old", "step": "b"}})).is_live
 
 
 UNFINISHED = ["a.workflow.step: step a of old is not finished: of it, or before it, something is still to be drawn"

@@ -48,7 +48,7 @@ async def _definition(look: Look, plan: str) -> Definition | None:
     """What a workflow was submitted with; None where nobody has it any more, or who looks may not see it."""
     try:
         task = await look.ask("get", from_text(plan))
-        return parse(base64.b64decode(task["payload_base64"]))
+        return parse(base64.b64decode(task["payload_base64"]), is_stored=True)
     except (Problem, Refused, Malformed, BadWorkflow):
         return None
 

@@ -13,8 +13,10 @@ Bounds: a turn looks at ``QUEUES_AT_ONCE`` queues and cancels ``REAPED_AT_ONCE``
 ``PAGE_MS`` later. A round that finds nothing is followed by a later one, up to ``REST_MS``; while the log knows
 nothing that has ended there is none. What comes after the log has forgotten the workflow stays (``skuld purge``).
 
-A node that lags may take for ended what was submitted again. Without its feeders that would wait for ever; so of
-feeders those of the life that ended are cancelled, and older ones. A segment that is cancelled its feeder sees.
+A node that lags may take for ended what was submitted again. Without its feeders that would wait for ever, and
+without its plan nobody could read it; so of these those of the life that ended are cancelled, and older ones. A
+segment that is cancelled its feeder sees. Of what seals and gathers this cannot be told: its time is often that of
+its own naming, not its life's.
 
 Rejected: the client that kills, which may end in the middle. A worker, for which a dead workflow had to have
 seats. Acks that expire: a dead task each, which people would have to be told to pass over.
@@ -139,7 +141,7 @@ class Reaper(Duty):
     def _has_ended(self, queue: str, task_id: bytes) -> bool:
         """Whether a task in such a queue is none of a later life."""
         named = step_of(queue)
-        if named is None or not is_feeder(queue):
+        if named is None or not (named[1] == PLAN or is_feeder(queue)):
             return True
         return time_of(task_id) <= self._playback.replica.workflows[named[0]].life
 

@@ -7,6 +7,8 @@ before, and most when they have another order.
 An adapter that says that its partitions may ``grow`` is asked for them again and again. A row of its has a third
 thing, a digest of the name: so partitions are known in whatever order they come, and new ones get rows behind the
 others. While it says so no strand comes to its end, not even one that has none: the next one may be its own.
+Before its cursors stands a ``g``, by which they are no JSON. A feeder of a release that knows no such rows would
+take them for other partitions, and kill the workflow; so it fails, and is tried again.
 
 What an adapter says is looked at before it counts. An offset that does not rise would be drawn for ever; so the
 feeder fails, says why, and is tried again, as long as it takes to mend the adapter.
@@ -39,6 +41,8 @@ GROWN_MAX = min(PARTS_MAX, CURSOR_BYTES_MAX // 36)
 OFFSET_MAX = (1 << 63) - 1
 RELIST_S = 30.0
 MARK_BYTES = 3
+GROWN = b"g"
+"""Stands before a cursor whose rows may have names."""
 Row = list[Any]
 
 
@@ -69,8 +73,8 @@ class Adapted:
             page, values = self._page(name, offset, most)
             rows[part][:2] = [page.next_offset, page.is_end]
             if values:
-                return Haul(values, part, offset, _written((part + 1) % len(rows), rows), self._is_over(rows))
-        return Haul([], 0, 0, _written(turn, rows), self._is_over(rows))
+                return Haul(values, part, offset, self._written((part + 1) % len(rows), rows), self._is_over(rows))
+        return Haul([], 0, 0, self._written(turn, rows), self._is_over(rows))
 
     def again(self, part: int, offset: int, count: int) -> Sequence[bytes]:
         name = self._parts[part] if part < len(self._parts) else None
@@ -155,6 +159,9 @@ class Adapted:
         return turn, [[*row[:2], row[2] if len(row) > 2 else _mark_of(name or "")]
                       for name, row in zip(self._parts, rows, strict=True)]
 
+    def _written(self, turn: int, rows: Sequence[Row]) -> bytes:
+        return (GROWN if self._may_grow else b"") + json.dumps([turn, *rows], separators=(",", ":")).encode()
+
     def _first(self, name: str) -> Row:
         """The row of a partition that nothing was drawn from."""
         if not self._strand.has(name):
@@ -201,12 +208,8 @@ def _mark_of(name: str) -> str:
 
 
 def _parted(cursor: bytes) -> tuple[int, list[Row]]:
-    turn, *rows = json.loads(cursor)
+    turn, *rows = json.loads(cursor.removeprefix(GROWN))
     return turn, rows
-
-
-def _written(turn: int, rows: Sequence[Row]) -> bytes:
-    return json.dumps([turn, *rows], separators=(",", ":")).encode()
 
 
 def _bad_source(problem: str) -> Refused:

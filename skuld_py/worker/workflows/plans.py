@@ -133,4 +133,4 @@ class Plans:
         if digest(text) != standing.digest:
             raise Refused("bad_plan", f"workflow: what the plan task {standing.plan} of {workflow} holds is not"
                           " what was submitted", workflow=workflow)
-        return parse(text)
+        return parse(text, is_stored=True)

@@ -37,7 +37,7 @@ from skuld_py.output.protocol import settle
 from skuld_py.worker.context import TaskContext
 from skuld_py.worker.directives import Dead, Snooze
 from skuld_py.worker.registry import task
-from skuld_py.worker.workflows.driving import TOO_OLD, Doubts
+from skuld_py.worker.workflows.driving import CONFLICT, TOO_OLD, Doubts
 from skuld_py.worker.workflows.gathering import SEAL, gather_call
 from skuld_py.worker.workflows.plans import BEHIND_S, LIVE
 from skuld_py.workflow.definition.definition import Definition
@@ -70,19 +70,22 @@ class Sealer:
 
     def _seal(self, queue: str, leaves: Sequence[str]) -> None:
         """As old as the feeder, or by name when that is older than what is kept. What stands already is not
-        enqueued beside it, be it under its id, or under a name of more than a window ago: a leaf would be gathered
-        twice."""
+        enqueued beside it, be it under its id, or under a name of more than a window ago, or in the queue in which
+        older releases stored it: a leaf would be gathered twice."""
         workflow = self._definition.id
         ids = {leaf: seal_id(workflow, leaf, self._life) for leaf in leaves}
         payloads = {leaf: seal_call(workflow, leaf, self._life) for leaf in leaves}
         try:
             self._client.enqueue_many(queue, [*payloads.values()], ids=[*ids.values()])
         except SkuldError as error:
+            if error.code == CONFLICT and len(leaves) == 1:
+                return  # it stands in another queue
             if error.code != TOO_OLD:
                 raise
             if not isinstance(error, Refused) and not self._doubts.suffice():
                 raise
-            standing = [*ids.values(), *(each.id for each in self._client.list(queue))]
+            queues = dict.fromkeys((queue, queue_of(workflow, SEALING)))
+            standing = [*ids.values(), *(each.id for place in queues for each in self._client.list(place))]
             known = {each.payload for each in self._client.get_many(standing)}
             left = [leaf for leaf in leaves if payloads[leaf] not in known]
             self._client.enqueue_many(queue, [payloads[leaf] for leaf in left], unique_window_s=SEAL_WINDOW_S,

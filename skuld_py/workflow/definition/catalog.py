@@ -97,8 +97,9 @@ def step_name(value: Any) -> str:
     return step
 
 
-def entry_of(faults: Faults, step: str, value: Any) -> Entry | None:
-    """An entry; None when not even its kind can be read."""
+def entry_of(faults: Faults, step: str, value: Any, *, is_stored: bool = False) -> Entry | None:
+    """An entry; None when not even its kind can be read. ``is_stored``: it was submitted, maybe by a release that
+    took more."""
     table = Table(faults, step, value)
     if not table.is_table:
         return None
@@ -114,7 +115,7 @@ def entry_of(faults: Faults, step: str, value: Any) -> Entry | None:
         source = _source(table)
         least, most = _feeders(table, source)
         pending = table.take("max_pending", whole(1, PENDING_MAX), MAX_PENDING)
-        if most > pending:
+        if most > pending and not is_stored:
             table.fault("most", f"{most} feeders share max_pending, {pending}", "write no more feeders than roots"
                         " that may be under way")
         made = Entry(step, kind, source=source, parameters=parameters, tags=tags, doc=doc, least=least, most=most,

@@ -2,8 +2,12 @@
 
     definition = read({"id": "words", "edges": [["lines", "words"]], "catalog": {...}})
     definition = parse(text)                # JSON, as ``writing`` gives it
+    definition = parse(text, is_stored=True)
 
 Plain data are what JSON and TOML have: tables, lists, texts, numbers, true and false.
+
+A definition that is stored was right for the release that submitted it, and its workflow may live. So a rule that
+later releases add, for something that runs all the same, holds for new definitions only.
 
 Invariant: any bytes give a ``Definition`` or ``BadWorkflow``, in time and memory bounded by the limits of
 ``names``; and ``BadWorkflow`` has everything that is wrong. What depends on something that is wrong itself is not
@@ -32,20 +36,20 @@ from skuld_py.workflow.scheduling.demand import Spreading
 _TOO_LARGE = f"{TEXT_BYTES_MAX} are the most; put data elsewhere, and name the place"
 
 
-def read(value: Any) -> Definition:
+def read(value: Any, *, is_stored: bool = False) -> Definition:
     """The definition that plain data stand for; raises ``BadWorkflow``."""
-    return _Reading(value).definition()
+    return _Reading(value, is_stored).definition()
 
 
-def parse(text: str | bytes) -> Definition:
-    """The definition of a JSON text; raises ``BadWorkflow``."""
+def parse(text: str | bytes, *, is_stored: bool = False) -> Definition:
+    """The definition of a JSON text; raises ``BadWorkflow``. ``is_stored``: it is a plan task's payload."""
     if len(text) > TEXT_BYTES_MAX:
         raise _bad(f"has {len(text)} bytes", _TOO_LARGE)
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except (ValueError, RecursionError) as problem:
         raise _bad(f"is no JSON: {str(problem)[:200]}", "write it as JSON has it") from None
-    return read(value)
+    return read(value, is_stored=is_stored)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,11 +70,12 @@ def _bad(problem: str, remedy: str) -> BadWorkflow:
 
 
 class _Reading:
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, is_stored: bool) -> None:
         if not isinstance(value, Mapping):
             raise _bad(f"{quoted(value)} is no table", "write id, edges and catalog")
         self._faults = Faults()
         self._table = Table(self._faults, "", value)
+        self._is_stored = is_stored
         self._are_all = True
 
     def definition(self) -> Definition:
@@ -109,7 +114,8 @@ class _Reading:
             self._table.fault("catalog", f"has {len(catalog)} steps", f"{STEPS_MAX} are the most; let one step do"
                               " more, told by its values what")
             return {}
-        return {str(step): entry_of(self._faults, str(step), value) for step, value in catalog.items()}
+        return {str(step): entry_of(self._faults, str(step), value, is_stored=self._is_stored)
+                for step, value in catalog.items()}
 
     def _edges(self, steps: Mapping[str, Any]) -> list[Edge]:
         """Pairs, of lists that may be longer: each step of a list leads to the next one."""
