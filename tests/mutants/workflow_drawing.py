@@ -30,6 +30,12 @@ MUTANTS: tuple[Mutant, ...] = (
            "sequences.Listed._place", "bisect_right(self._listed(), path) if path else number", "number"),
     _drawn(FILES, "files-moved-unseen", "a root is another file than before", "sequences.Listed.again",
            "if self._has_moved:", "if False:"),
+    _drawn(FILES, "files-moved-before-the-last", "files came among those under way, and a root is another one",
+           "sequences.Listed._listed", "(number > len(self._paths) or self._mark_of(number) != mark)",
+           "number > len(self._paths)"),
+    _drawn("tests/manual/test_figures.py::test_a_workflow_s_own_tasks_are_tried_for_more_than_half_a_day",
+           "fed-for-an-hour", "a feeder is dead long before an adapter is mended", "client.flows",
+           "Retry(max_attempts=1_000,", "Retry(max_attempts=60,"),
     # what an adapter says
     _drawn(PAGES, "pages-for-ever", "a page whose offset does not rise is drawn for ever",
            "partitions.Adapted._page", "offset + bool(values)", "0"),

@@ -9,7 +9,8 @@ thing, a digest of the name: so partitions are known in whatever order they come
 others. While it says so no strand comes to its end, not even one that has none: the next one may be its own.
 
 What an adapter says is looked at before it counts. An offset that does not rise would be drawn for ever; so the
-feeder fails, says why, and is tried again, as long as it takes to mend the adapter.
+feeder fails, says why, and is tried again: that leaves half a day to mend the adapter. Then it is dead until
+somebody retries it. Rejected: to snooze, for what failed is told of a task that fails.
 
 Rejected: to ask every adapter again. Of those whose partitions come to an end a strand may be over when one comes,
 and nobody would draw it.
