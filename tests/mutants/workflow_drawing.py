@@ -33,7 +33,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _drawn(FILES, "files-moved-before-the-last", "files came among those under way, and a root is another one",
            "sequences.Listed._listed", "(number > len(self._paths) or self._mark_of(number) != mark)",
            "number > len(self._paths)"),
-    _drawn("tests/manual/test_figures.py::test_a_workflow_s_own_tasks_are_tried_for_more_than_half_a_day",
+    _drawn("tests/client/test_options.py::test_a_workflow_s_own_tasks_are_tried_for_more_than_half_a_day",
            "fed-for-an-hour", "a feeder is dead long before an adapter is mended", "client.flows",
            "Retry(max_attempts=1_000,", "Retry(max_attempts=60,"),
     # what an adapter says
