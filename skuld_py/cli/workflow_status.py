@@ -134,7 +134,9 @@ def depths_of(client: Client, found: WorkflowStatus) -> dict[str, Depth] | None:
 
 
 def failing_of(client: Client, found: WorkflowStatus, depths: Mapping[str, Depth]) -> list[str]:
-    """Of each step how many segments are to be tried again, or are dead; and of one of them the error."""
+    """Of each step how many segments are to be tried again, or are dead; and of one of them the error: of a dead
+    one, which nodes find by an index, or else of one that is among the first of all that a node looks at for a
+    page. To look on could take thousands of requests."""
     from skuld_py.model.ids import TaskId
     from skuld_py.workflow.definition.names import queue_of
 
@@ -144,9 +146,9 @@ def failing_of(client: Client, found: WorkflowStatus, depths: Mapping[str, Depth
         counts = [f"{count:,} {words}" for count, words in known if count]
         if not counts:
             continue
-        listed = client.list(queue_of(found.id, step), states=[*FAILING], page=1,
-                             since=max(0.0, found.life / 1000 - MARGIN_S))
-        failed = client.get_many([task.id for task in islice(listed, 1)])
+        listed = client.list_page(queue_of(found.id, step), states=["dead" if depth.dead else "scheduled"], page=1,
+                                  since=max(0.0, found.life / 1000 - MARGIN_S))
+        failed = client.get_many([task.id for task in listed.tasks])
         errors = [f"; see 'skuld get {TaskId(task.id)}': {first_line(task.error)}" for task in failed
                   if task.error is not None]
         said.append(f"step {step}, segments: {', '.join(counts)}{''.join(errors)}")

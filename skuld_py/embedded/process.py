@@ -114,8 +114,9 @@ def stop(process: subprocess.Popen[bytes], grace_s: float) -> int:
     return process.wait()
 
 
-def standing(directory: Path | None) -> Path:
-    """The directory to start programs in: this one, or else the current one; ``Refused`` when it was deleted."""
+def standing(directory: Path | None, what: str = "Java") -> Path:
+    """The directory to start a program in: this one, or else the current one; ``Refused`` when it was deleted, as
+    that is why ``what`` cannot start."""
     try:
         place, whose = (Path.cwd(), "") if directory is None else (directory, f", {directory},")
         is_there = place.is_dir()
@@ -123,7 +124,7 @@ def standing(directory: Path | None) -> Path:
         whose, is_there = "", False
     if not is_there:
         raise Refused("no_directory", f"the directory in which this program was started{whose} was deleted, so"
-                      " Java cannot start there: start this program again, in a directory that stays",
+                      f" {what} cannot start there: start this program again, in a directory that stays",
                       directory=str(directory or ""))
     return place
 

@@ -29,12 +29,15 @@ from skuld_py.client.steady import steady_s
 from skuld_py.errors import SkuldError
 from skuld_py.model.seats import INPUT, OUTPUT, Seat
 from skuld_py.worker.attendance import GOODBYE_S, LEASE_S, Attendance
+from skuld_py.worker.scribe import is_passing
 from skuld_py.workflow.definition.names import FEED, SEAL, queue_of
 from skuld_py.workflow.segments import feeder_queue, seal_queue
 
 PAUSE_S = 1.0
 SEALS_S = 30.0
 """Longer than a node lags, and than what a worker knows of a workflow counts."""
+LOOKS_PART = 6
+"""Of its lease, after which part it looks at no other workflow: a third is waited, one look may go unanswered."""
 
 
 class Place(NamedTuple):
@@ -141,12 +144,22 @@ class SeatKeeper(Attendance):
         return 0.0
 
     def _see_leaves(self) -> None:
-        """The seats of a workflow change when its last input is exhausted; for a while whom it asks may lag."""
+        """The seats of a workflow change when its last input is exhausted; for a while whom it asks may lag. Where
+        no answer came it looks again, however long that takes: nobody else may. The next report must be in time,
+        so what is left by then is looked at after it, and what gave no answer last of all."""
+        leave_s = self._clock() + self._lease_s / LOOKS_PART
         for workflow in [*self._until_s]:
-            with contextlib.suppress(SkuldError):
+            if self._clock() >= leave_s:
+                return
+            has_failed, until_s = False, self._until_s.pop(workflow)
+            try:
                 self._see_sealed(workflow)
-            if self._clock() >= self._until_s[workflow]:
-                del self._until_s[workflow]
+            except SkuldError as error:
+                has_failed = is_passing(error)
+            if has_failed or self._clock() < until_s:
+                self._until_s[workflow] = until_s
+            if has_failed:
+                return
 
     def _end(self) -> None:
         """Goodbye was said beside."""

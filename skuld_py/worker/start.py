@@ -38,7 +38,7 @@ def run_worker(nodes: list[str], queue: str, app: list[str], *, slots: int = SLO
     if conf and MASTER in conf:
         check_master(conf[MASTER])
     os.environ[NODES_VARIABLE] = ",".join(nodes)  # what tasks send goes where they come from
-    started_in = standing(None)  # a task may change the current one
+    started_in = standing(None, "a worker")  # a task may change the current one
     has_kinds = allowed is not None and (allowed.kinds or allowed.scripts is not None)
     load_apps(app, py_files_here(conf or {}), may_lack=bool(has_kinds))
     status: int | None = None

@@ -11,7 +11,9 @@ import pytest
 from skuld_py.cli.showing import print_table
 from skuld_py.cli.workflow_status import books_of, depths_of, failing_of, progress_of, seals_of, steps_table
 from skuld_py.client.flows import WorkflowStatus
+from skuld_py.client.reading import TaskPage
 from skuld_py.errors import Refused
+from skuld_py.model.ids import TaskId
 from skuld_py.testing import MemoryClient
 from skuld_py.workflow.acking.checkpoint import Book, roots_said
 from skuld_py.workflow.definition.names import FEED, queue_of
@@ -69,6 +71,36 @@ def test_of_each_step_its_segments_are_shown_by_their_states_and_what_it_wants(
     assert written(steps_table(killed, {"b": depths["b"]}), capsys) == [
         ["step", "waiting", "claimed", "completed", "scheduled"], ["b", "1", "0", "1", "1"]]
     assert failing_of(client, killed, depths) == []
+
+
+class Asked(MemoryClient):
+    """Notes which states are looked for, and has looked at other segments up to the end of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: list[Any] = []
+        self.is_long = True
+
+    def list_page(self, queue: str | None = None, *, states: Any = (), **options: Any) -> TaskPage:
+        self.states.append(states)
+        found = super().list_page(queue, states=states, **options)
+        return TaskPage((), TaskId(bytes(20))) if self.is_long else found
+
+
+def test_of_a_step_with_many_segments_one_page_is_looked_at_for_one_that_failed() -> None:
+    client = Asked()
+    found = client.submit_workflow({"id": "w", "edges": [["a", "b"]], "catalog": {
+        "a": {"kind": "input", "files": "/data/*"}, "b": {"kind": "function", "function": "f:b"}}})
+    client.enqueue_many(queue_of("w", "b"), [b"1", b"2", b"3"])
+    first, *others = client.claim(queue_of("w", "b"), n=3)
+    client.fail_many(others, [b"ValueError"] * 2, retry_in_s=60)
+    assert failing_of(client, found, depths_of(client, found) or {}) == ["step b, segments: 2 to be tried again"]
+
+    client.fail(first, "KeyError", final=True)
+    client.is_long = False
+    assert failing_of(client, found, depths_of(client, found) or {}) == [
+        f"step b, segments: 2 to be tried again, 1 dead; see 'skuld get {first.id}': KeyError"]
+    assert client.states == [["scheduled"], ["dead"]]
 
 
 def test_who_may_not_count_all_queues_sees_steps_without_segments() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.bodies import GIVEN_TIMES, HEADERS, TIMES
+from skuld_py.client.flows import FEEDER_TRIES
 from skuld_py.client.options import Retry, batches_of, header_of
 from skuld_py.client.preludes import AHEAD_MS_MAX, YEAR_2000_MS, Given, Times, prepare
 from skuld_py.errors import Refused
@@ -117,3 +118,10 @@ def test_a_retry_in_seconds_is_one_in_milliseconds_and_percent() -> None:
 
 def test_headers_are_sorted_so_that_their_order_says_nothing() -> None:
     assert header_of("q", 0, None, {"b": "1", "a": "2"}) == header_of("q", 0, None, {"a": "2", "b": "1"})
+
+
+@pytest.mark.parametrize("tries", [FEEDER_TRIES, Retry()])
+def test_a_workflow_s_own_tasks_are_tried_for_more_than_half_a_day(tries: Retry) -> None:
+    pauses_s = [min(tries.max_backoff_s, tries.backoff_s * tries.factor ** failure)
+                for failure in range(tries.max_attempts - 1)]
+    assert 12 < sum(pauses_s) / 3_600 < 18

@@ -9,6 +9,7 @@ from manual import written
 from manual.commands import verb_of
 from skuld_py.archive import archiver
 from skuld_py.cli import failures, situation
+from skuld_py.client.flows import FEEDER_TRIES
 from skuld_py.client.options import Retry
 from skuld_py.cluster.member.settings import LogSettings
 from skuld_py.config import DEFAULT_LIMITS, PARTITIONS_MAX, Parameters
@@ -118,6 +119,11 @@ def test_the_readme_says_no_more_than_the_manual() -> None:
 
     assert "31,700 tasks a second" in readme and "31,700 a second" in speed
     assert "about two milliseconds" in readme and "p50 1.9 ms" in speed
+
+
+def test_the_page_of_workflows_says_how_often_its_own_tasks_are_tried() -> None:
+    assert (f"for more than half a day: a feeder {FEEDER_TRIES.max_attempts:,} times, what seals an output"
+            f" {Retry().max_attempts} times") in page("workflows.md")
 
 
 def test_what_the_other_pages_say() -> None:

@@ -6,13 +6,14 @@ from mutants.mutant import Mutant, mutant
 
 AGAIN, PARTS = "tests/worker/test_drawn_again.py::test_", "tests/worker/test_partitions.py::test_"
 CLIENT, NODE = "tests/client/test_workflows.py::test_", "tests/node/test_workflows.py::test_"
-LIVES = "tests/worker/test_lives.py::test_"
+LIVES, SEATS = "tests/worker/test_lives.py::test_", "tests/worker/test_seats.py::test_"
 REAPS = "tests/node/test_reaping.py::test_"
 SAME = AGAIN + "values_before_a_cursor_must_be_what_they_were"
 FILES = AGAIN + "files_that_came_or_went_before_a_cursor_change_nothing_of_what_comes_behind_it"
 PAGES = PARTS + "a_page_that_no_adapter_may_give_is_refused_and_asked_for_again"
 COMES = PARTS + "a_partition_that_comes_is_drawn_by_its_strand_in_the_same_life_and_in_the_next"
 ENDS = PARTS + "while_it_may_grow_it_does_not_end_and_then_it_does"
+IN_TURN = SEATS + "between_two_reports_it_looks_no_longer_than_seats_last_and_at_each_workflow_in_turn"
 
 
 def _drawn(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
@@ -29,6 +30,12 @@ MUTANTS: tuple[Mutant, ...] = (
            "sequences.Listed._place", "bisect_right(self._listed(), path) if path else number", "number"),
     _drawn(FILES, "files-moved-unseen", "a root is another file than before", "sequences.Listed.again",
            "if self._has_moved:", "if False:"),
+    _drawn(FILES, "files-moved-before-the-last", "files came among those under way, and a root is another one",
+           "sequences.Listed._listed", "(number > len(self._paths) or self._mark_of(number) != mark)",
+           "number > len(self._paths)"),
+    _drawn("tests/client/test_options.py::test_a_workflow_s_own_tasks_are_tried_for_more_than_half_a_day",
+           "fed-for-an-hour", "a feeder is dead long before an adapter is mended", "client.flows",
+           "Retry(max_attempts=1_000,", "Retry(max_attempts=60,"),
     # what an adapter says
     _drawn(PAGES, "pages-for-ever", "a page whose offset does not rise is drawn for ever",
            "partitions.Adapted._page", "offset + bool(values)", "0"),
@@ -97,7 +104,24 @@ MUTANTS: tuple[Mutant, ...] = (
     _drawn("tests/worker/test_seats.py::test_when_the_seats_of_a_workflow_with_a_leaf_here_change"
            "_it_looks_for_a_while_whether_that_is_to_be_sealed", "unsealed-looked-at-once",
            "a worker that asks a node which lags looks after leaves no more",
-           "worker.seats.SeatKeeper._see_leaves", "if self._clock() >= self._until_s[workflow]:", "if True:"),
+           "worker.seats.SeatKeeper._see_leaves", "has_failed or self._clock() < until_s:", "has_failed:"),
+    _drawn(SEATS + "a_look_that_has_no_answer_is_made_again_however_long_that_takes", "unsealed-unanswered",
+           "leaves whose partition has no leader for a while are never sealed",
+           "worker.seats.SeatKeeper._see_leaves", "if has_failed or self", "if self"),
+    _drawn(SEATS + "a_look_that_has_no_answer_is_made_again_however_long_that_takes", "unsealed-refused-for-ever",
+           "a worker asks for ever of what it is refused", "worker.seats.SeatKeeper._see_leaves",
+           "has_failed = is_passing(error)", "has_failed = True"),
+    _drawn(IN_TURN, "unsealed-one-by-one", "a worker that asks in vain of many workflows loses its seats",
+           "worker.seats.SeatKeeper._see_leaves", "            if has_failed:\n                return\n", ""),
+    _drawn(IN_TURN, "unsealed-all-at-once", "a worker that sees to many workflows loses its seats",
+           "worker.seats.SeatKeeper._see_leaves", "if self._clock() >= leave_s:", "if False:"),
+    _drawn(IN_TURN, "unsealed-behind-another", "a workflow that gives no answer keeps others from being sealed",
+           "worker.seats.SeatKeeper._see_leaves", "until_s = False, self._until_s.pop(workflow)",
+           "until_s = False, self._until_s[workflow]"),
+    _drawn("tests/worker/test_doubts.py::"
+           "test_seals_that_stay_too_old_in_doubt_are_enqueued_by_name_by_whoever_has_a_seat", "unsealed-in-doubt",
+           "each look after leaves doubts anew", "flow.Flow.see_sealed",
+           "if sealer is None or life != standing.life:", "if True:"),
     _drawn("tests/cli/test_workflow_status.py::test_of_a_feeder_that_was_collected_nothing_is_said",
            "drawn-nothing-it-says", "of an input that was drawn long ago it is said that nothing was",
            "cli.workflow_status.books_of", "if feeder not in known:", "if False:"),

@@ -8,6 +8,8 @@ FLOW = "tests/worker/test_flow.py::test_"
 SEALING = "tests/worker/test_sealing.py::test_"
 STEPS = ("tests/cli/test_workflow_status.py::test_of_each_step_its_segments_are_shown_by_their_states_and_what_it"
          "_wants")
+PAGE = ("tests/cli/test_workflow_status.py::test_of_a_step_with_many_segments_one_page_is_looked_at_for_one_that"
+        "_failed")
 TROUBLES = "tests/cli/test_workflow_troubles.py::test_"
 OVERLAP = "tests/worker/test_flow_worker.py::test_while_one_batch_emits_the_next_ones_run_and_are_written"
 
@@ -113,6 +115,13 @@ MUTANTS: tuple[Mutant, ...] = (
            TROUBLES + "what_cannot_be_sealed_is_said_once_outputs_are_sealed", seeds=0),
     mutant("failing-unsaid", "status is silent where the segments of a step fail",
            "cli.workflow_status.failing_of", "if not counts:", "if True:", "X3", STEPS, seeds=0),
+    mutant("failed-among-all", "status looks through all segments for one that failed",
+           "cli.workflow_status.failing_of", "for task in listed.tasks]",
+           "for task in islice(client.list(queue_of(found.id, step), states=[*FAILING], page=1), 1)]", "X3", PAGE,
+           seeds=0),
+    mutant("dead-among-scheduled", "status finds no dead segment among many others",
+           "cli.workflow_status.failing_of", '"dead" if depth.dead else "scheduled"', "*FAILING", "X3", PAGE,
+           seeds=0),
     mutant("segments-of-others", "status counts the segments of other workflows", "cli.workflow_status.depths_of",
            "if workflow == found.id and not", "if not", "X3", STEPS, seeds=0),
     _run("dead-and-untold", "a dead segment's workflow goes on until its root is looked after", "flow.Flow._hint",

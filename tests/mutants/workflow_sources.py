@@ -23,6 +23,7 @@ PAGES = REAPS + "it_is_done_in_pages"
 COMPLETE = REAPS + "of_a_complete_workflow_its_own_tasks_stay_for_a_while"
 ACKS = REAPS + "acks_of_an_input_that_is_exhausted_are_cancelled_while_its_workflow_lives"
 FORMER = "tests/workflow/test_former.py::test_"
+UNSTORED = FORMER + "a_step_is_not_taken_over_whose_feeder_was_killed_before_it_had_stored_what_it_drew"
 
 
 def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
@@ -79,6 +80,13 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(FORMER + "a_step_with_a_segment_that_is_not_completed_is_not_taken_over", "taken-over-lost",
              "a step is taken over whose segments are dead, or were cancelled", "client.former._has_lost",
              "if split(page.ids):", "if False:"),
+    _seen_by(UNSTORED, "taken-over-unstored", "a step is taken over of whose roots the last were never stored",
+             "client.former._lacks_roots", "if not {*part} <=", "if False and not {*part} <="),
+    _seen_by(UNSTORED, "taken-over-last-batch", "of two batches that were not stored yet one is looked for",
+             "client.former._in_hand", "[-IN_HAND_MAX:]", "[-1:]"),
+    _seen_by(FORMER + "of_a_feeder_that_was_completed_nothing_is_missing", "taken-over-completed",
+             "a step is not taken over though its input was exhausted", "client.former._in_hand",
+             "[] if task.is_completed else ", ""),
     _seen_by(FORMER + "a_step_behind_one_that_is_not_finished_is_not_taken_over", "taken-over-behind",
              "a step is taken over for which an earlier one had more", "client.former.behind",
              "step in held or not found.isdisjoint(definition.parents[step])", "step in held"),

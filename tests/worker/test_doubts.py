@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from skuld_py.errors import Uncertain
@@ -104,4 +105,17 @@ def test_leaves_whose_seals_stay_too_old_in_doubt_are_sealed_by_name_once() -> N
     assert not [*farm.client.list(farm.queue("seal"))]
     hands.exhaust()
     hands.exhaust()
+    assert len([*farm.client.list(farm.queue("seal"))]) == 1 and len(asked) == DOUBTS_MAX + 1
+
+
+def test_seals_that_stay_too_old_in_doubt_are_enqueued_by_name_by_whoever_has_a_seat() -> None:
+    farm = Farm()
+    farm.standings["w"] = attrs.evolve(farm.standings["w"], exhausted=("texts",))
+    asked = doubting(farm, "too_old", lambda queue: queue == farm.queue("seal"))
+    for _ in range(DOUBTS_MAX - 1):
+        with pytest.raises(Uncertain):
+            farm.flow.see_sealed("w")
+    assert not [*farm.client.list(farm.queue("seal"))]
+    farm.flow.see_sealed("w")
+    farm.flow.see_sealed("w")
     assert len([*farm.client.list(farm.queue("seal"))]) == 1 and len(asked) == DOUBTS_MAX + 1

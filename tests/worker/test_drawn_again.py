@@ -157,6 +157,9 @@ def test_files_that_came_or_went_before_a_cursor_change_nothing_of_what_comes_be
         assert raised.value.code == "other_values"
         following = Listed(lambda paths=paths: paths, first.cursor)
         assert [unpacked(value) for value in following.again(0, first.offset, 1)] == ["/e"]
+    for paths in (["/a", "/b", "/c", "/e"], ["/a", "/e"]):  # behind the first root, and before the last one drawn
+        with pytest.raises(Refused, match="leave files where they are"):
+            Listed(lambda paths=paths: paths, cursor).again(0, 0, 1)
     behind = Listed(lambda: ["/a", "/c", "/d", "/z"], cursor)
     assert [unpacked(value) for value in behind.again(0, 0, 2)] == ["/a", "/c"]
     assert drawn(behind, cursor) == ["/d", "/z"]

@@ -24,11 +24,10 @@ from skuld_py.client.client import Client
 from skuld_py.client.options import Retry
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded.local import LocalCluster
-from skuld_py.errors import Refused
 from skuld_py.model.ids import TaskId
 from skuld_py.model.task import ClaimView
 from skuld_py.worker.context import ClaimLost, TaskContext
-from skuld_py.worker.directives import Dead
+from skuld_py.worker.directives import Dead, Snooze
 from skuld_py.worker.journal import decode_entry, encode_entry
 from skuld_py.worker.kinds import script
 from skuld_py.worker.kinds.allowed import Allowed, allowing
@@ -196,8 +195,13 @@ def test_a_driver_is_started_where_its_worker_was_and_makes_clients_whatever_tas
     assert ran(short(), place) == f"{started_in}\n"
 
     started_in.rmdir()
-    with pytest.raises(Refused, match=r"the directory in which .*home, was deleted"):
-        ran(short(), place)
+    monkeypatch.setattr(script, "place", lambda: pytest.fail("a directory is left there at each claim"))
+    for where, words in ((started_in, f"started, {started_in}, was deleted"), (None, "started was deleted")):
+        place.allowed = attrs.evolve(place.allowed, started_in=where)
+        context = Told()
+        with pytest.raises(Snooze):
+            ran(short(), place, context)
+        assert len(context.said) == 1 and f"{words}, so a script cannot start there" in context.said[0]
 
 
 @pytest.mark.parametrize(("what", "words"), [("3", r"with status 3; .*trouble"), ("kill", r"by signal 9 \(out")])

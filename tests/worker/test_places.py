@@ -81,4 +81,4 @@ def test_a_worker_that_is_started_in_a_directory_that_was_deleted_says_so(tmp_pa
                           capture_output=True, text=True, check=False)
 
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "the directory in which this program was started was deleted" in done.stderr
+    assert "the directory in which this program was started was deleted, so a worker cannot start" in done.stderr

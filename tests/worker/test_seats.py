@@ -135,23 +135,53 @@ def test_how_many_a_slot_takes_is_asked_again_where_that_cannot_be_known_yet(
     assert client.asked == [0, 0, 5]
 
 
+class Looking:
+    """A keeper whose looks each take a third of how long it looks, and find what they are told to."""
+
+    def __init__(self, *told: WorkerSeats, found: Callable[[str, int], SkuldError | None]) -> None:
+        self.found, self.now_s = found, 0.0
+        self.looked: list[tuple[float, str]] = []
+        self.reports: list[int] = []
+        """By look, how many reports there were before it."""
+        self.client = Keeping(*told)
+        keeper = SeatKeeper(self.client, lambda: STATUS, lambda queues: None,  # type: ignore[arg-type]
+                            self.client.size_of, self.client.lease_s, self.look, lambda: self.now_s)
+        keeper.start()
+        assert self.client.is_empty.wait(20)
+        keeper.close()
+
+    def look(self, workflow: str) -> None:
+        self.looked.append((self.now_s, workflow))
+        self.reports.append(len(self.client.asked))
+        self.now_s += SEALS_S / 3
+        error = self.found(workflow, len(self.looked))
+        if error is not None:
+            raise error
+
+
 def test_when_the_seats_of_a_workflow_with_a_leaf_here_change_it_looks_for_a_while_whether_that_is_to_be_sealed(
 ) -> None:
-    now, looked = [0.0], list[tuple[float, str]]()
-
-    def look(workflow: str) -> None:
-        looked.append((now[0], workflow))
-        now[0] += SEALS_S / 3
-        raise Uncertain("uncertain", "no answer")
     w, v = (WorkerSeats((Seat("v", "f", FUNCTION, 1, 7), Seat("w", "out", OUTPUT, 1, fence)), fence)
             for fence in (7, 8))
-    client = Keeping(*[w] * 6, *[v] * 6)
-    keeper = SeatKeeper(client, lambda: STATUS, lambda queues: None,  # type: ignore[arg-type]
-                        client.size_of, client.lease_s, look, lambda: now[0])
-    keeper.start()
-    assert client.is_empty.wait(20)
-    keeper.close()
-    assert looked == [(number * SEALS_S / 3, "w") for number in range(6)]
+    looking = Looking(*[w] * 6, *[v] * 6, found=lambda *_: None)
+    assert looking.looked == [(number * SEALS_S / 3, "w") for number in range(6)]
+
+
+@pytest.mark.parametrize(("error", "looks"), [(Uncertain("uncertain", "no answer"), 9),
+                                              (Refused("bad_plan", "another one"), 3)])
+def test_a_look_that_has_no_answer_is_made_again_however_long_that_takes(error: SkuldError, looks: int) -> None:
+    told = WorkerSeats((Seat("w", "out", OUTPUT, 1, 7),), 7)
+    looking = Looking(*[told] * 12, found=lambda workflow, count: error if count < 9 else None)
+    assert len(looking.looked) == looks
+
+
+@pytest.mark.parametrize("error", [None, Uncertain("uncertain", "no answer")])
+def test_between_two_reports_it_looks_no_longer_than_seats_last_and_at_each_workflow_in_turn(
+        error: SkuldError | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.worker.seats.LOOKS_PART", 6 if error is None else 0.1)
+    told = WorkerSeats(tuple(Seat(name, "out", OUTPUT, 1, 7) for name in "uvwxy"), 7)
+    looking = Looking(*[told] * 4, found=lambda workflow, count: error)
+    assert [name for _, name in looking.looked] == [*"uvwx"] and looking.reports == [1, 2, 3, 4]
 
 
 # -- claiming for seats ----------------------------------------------------------------------------

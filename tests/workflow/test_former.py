@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+import attrs
 import pytest
 
 import skuld_py
@@ -13,6 +15,7 @@ from skuld_py.workflow.acking.checkpoint import Book
 from skuld_py.workflow.definition.faults import BadWorkflow
 from skuld_py.workflow.definition.names import FEED, queue_of
 from skuld_py.workflow.definition.reading import read
+from skuld_py.workflow.segments import root_ids
 
 
 def flow(id: str, source: dict[str, Any]) -> dict[str, Any]:
@@ -71,13 +74,15 @@ def resumed() -> skuld_py.Workflow:
 
 
 class Old:
-    """A workflow whose first step is to be taken over. ``drained``: its feeder has drawn all."""
+    """A workflow whose first step is to be taken over. ``drained``: its feeder has drawn all. ``book``: what that
+    wrote down besides."""
 
-    def __init__(self, *, drained: bool = True) -> None:
+    def __init__(self, *, drained: bool = True, book: Book | None = None) -> None:
         self.client = MemoryClient()
         self.client.submit_workflow(written("old"))
-        claim, = self.client.claim(queue_of("old", FEED))
-        self.client.update(claim, checkpoint=Book(is_drained=drained).encode())
+        self.feeder, = self.client.claim(queue_of("old", FEED))
+        kept = attrs.evolve(book or Book(), is_drained=drained)
+        self.client.update(self.feeder, checkpoint=kept.encode())
 
     def refused(self) -> list[str]:
         """What is wrong with the one that is resumed from it."""
@@ -115,6 +120,30 @@ def test_a_step_with_a_segment_that_is_not_completed_is_not_taken_over(becomes: 
             old.client.fail_many(claims, ["ValueError"], final=True)
     old.client.kill_workflow("old")
     assert old.refused() == UNFINISHED
+
+
+@pytest.mark.parametrize(("lost", "is_finished"), [((), True), ((5,), False), ((2,), False), ((4,), True)])
+def test_a_step_is_not_taken_over_whose_feeder_was_killed_before_it_had_stored_what_it_drew(
+        lost: tuple[int, ...], is_finished: bool) -> None:
+    book, now_ms = Book(), time.time_ns() // 1_000_000
+    for _ in range(3):
+        batch = book.add(2, now_ms)
+    book.finish(batch, 4, is_deferred=False)
+    old = Old(book=book)
+    stored = [id for number, id in enumerate(root_ids("old", "a", 0, 6, now_ms)) if number not in lost]
+    old.client.enqueue_many(queue_of("old", "a"), [b"1"] * len(stored), ids=stored)
+    old.client.complete_many(old.client.claim(queue_of("old", "a"), n=6))
+    old.client.kill_workflow("old")
+    assert old.refused() == ([] if is_finished else UNFINISHED)
+
+
+def test_of_a_feeder_that_was_completed_nothing_is_missing() -> None:
+    book = Book()
+    book.add(2, 0)
+    old = Old(book=book)
+    old.client.complete(old.feeder)
+    old.client.kill_workflow("old")
+    assert old.refused() == []
 
 
 def test_a_step_behind_one_that_is_not_finished_is_not_taken_over() -> None:

@@ -20,7 +20,6 @@ from typing import Any
 
 from skuld_py.client.steady import steady_s
 from skuld_py.embedded import python
-from skuld_py.embedded.process import standing
 from skuld_py.errors import Refused
 from skuld_py.variables import handed_on
 from skuld_py.worker.kinds.drivers import Intent
@@ -119,7 +118,7 @@ def guarded(claim: str, directory: Path, command: Sequence[str], environment: Ma
     with (directory / "guardian.log").open("wb") as log:
         child = subprocess.Popen(python.module_command("skuld_py.worker.kinds.guardian"), stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, stderr=log, env=own, start_new_session=True,
-                                 cwd=standing(working_directory))
+                                 cwd=working_directory)
     assert child.stdin is not None and child.stdout is not None
     spec = {"claim": claim, "directory": str(directory), "command": [*command], "environment": {**environment},
             "adopt_s": adopt_s}

@@ -30,10 +30,11 @@ from skuld_py.calls.kinds.fields import Option
 from skuld_py.calls.kinds.script import ScriptTask, checked
 from skuld_py.client.steady import sleep, steady_s
 from skuld_py.embedded import python
+from skuld_py.embedded.process import standing
 from skuld_py.errors import Refused
 from skuld_py.extras import require
 from skuld_py.worker.context import ClaimLost, TaskContext
-from skuld_py.worker.directives import Dead
+from skuld_py.worker.directives import Dead, Snooze
 from skuld_py.worker.journal import decode_entry
 from skuld_py.worker.kinds import driver as drivers_door
 from skuld_py.worker.kinds.allowed import Allowed, allowed, final
@@ -46,6 +47,8 @@ LOG_S = 60.0
 END_S = 4.5
 """Less than a worker waits for a task that it has stopped."""
 STEP_S = 0.25
+ELSEWHERE_S = 30.0
+"""After how long a task is claimed again that was given back, since no driver can be started here."""
 RESULT_CHARS, ERROR_CHARS = 16_384, 500
 
 
@@ -125,11 +128,12 @@ def _end(context: TaskContext, intent: Intent) -> None:
 def _readied(context: TaskContext, machine: Machine, now: Allowed, job: ScriptTask,
              paths: list[Path]) -> tuple[Intent, Driver]:
     """A driver that waits for its start, of which the cluster knows."""
+    started_in = _stands(context, now.started_in)
     directory = place()
-    command, environment = _command(now, job, paths, directory)
+    command, environment = _command(now, job, paths, directory, started_in)
     environment = {**environment, "SKULD_TASK": str(context.id), "SKULD_TOKEN": str(context.token)}
     intent = guarded(context.name, directory, command, environment, machine, now.lease_s, now.adopt_s,
-                     now.started_in)
+                     started_in)
     driver = attached(intent, context.token, context.deadline)
     try:
         _write_down(context, intent)
@@ -148,8 +152,18 @@ def _write_down(context: TaskContext, intent: Intent) -> None:
             raise ScriptFailed("the driver was not started: the task's log cannot be written")
 
 
-def _command(now: Allowed, job: ScriptTask, paths: list[Path],
-             directory: Path) -> tuple[list[str], dict[str, str]]:
+def _stands(context: TaskContext, directory: Path | None) -> Path:
+    """Where drivers start. Where that is gone it is this worker's trouble and not the task's, which is given back:
+    another worker may have it meanwhile."""
+    try:
+        return standing(directory, "a script")
+    except Refused as refusal:
+        context.log(refusal.message)
+        raise Snooze(ELSEWHERE_S) from None
+
+
+def _command(now: Allowed, job: ScriptTask, paths: list[Path], directory: Path,
+             started_in: Path) -> tuple[list[str], dict[str, str]]:
     file, *py_files = paths
     if job.plain:
         places = [str(path.parent if path.suffix == ".py" else path) for path in py_files]
@@ -161,7 +175,7 @@ def _command(now: Allowed, job: ScriptTask, paths: list[Path],
     from skuld_py.worker.spark_submit import command
 
     return command(directory, {**now.conf, **job.conf}, file, job.arguments, job.main_class, py_files,
-                   now.started_in)
+                   started_in)
 
 
 # -- while it runs -------------------------------------------------------------------------------

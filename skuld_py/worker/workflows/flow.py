@@ -52,7 +52,7 @@ from skuld_py.worker.scribe import is_passing
 from skuld_py.worker.workflows.children import LIFE_BYTES, Completed, Nursery, life_bytes, packed
 from skuld_py.worker.workflows.emitting import AGAIN_S, PATIENCE_S, Emitter, Enqueueing, Written
 from skuld_py.worker.workflows.lifecycles import AGAIN_MS, Lifecycles
-from skuld_py.worker.workflows.plans import LIVE, Known, Plans, Standing
+from skuld_py.worker.workflows.plans import KEPT_MAX, LIVE, Known, Plans, Standing
 from skuld_py.worker.workflows.sealing import Sealer
 from skuld_py.workflow.definition.definition import Definition, Moment, Policy
 from skuld_py.workflow.definition.entries import Kind
@@ -116,6 +116,8 @@ class Flow:
         self._steps: dict[tuple[str, str], _Step] = {}
         self._lock = threading.Lock()
         self._emitter = Emitter(cluster)
+        self._sealers: dict[str, tuple[int, Sealer]] = {}
+        """By workflow, with its life: what one doubts counts in the next look, too. The oldest look goes first."""
 
     @property
     def cluster(self) -> Cluster:
@@ -162,9 +164,15 @@ class Flow:
         """Have the leaves of a workflow sealed, all of whose inputs are exhausted: the feeder that should may be
         gone, and nobody has a seat for it. What is enqueued already stays as it is."""
         standing, definition = self._plans.known(workflow)
+        life, sealer = self._sealers.pop(workflow, (0, None))
         if standing.state == LIVE and {*definition.inputs} <= {*standing.exhausted}:
             left = [leaf for leaf in definition.leaves if leaf not in standing.sealed]
-            Sealer(self._cluster.client, definition, standing.life).have_sealed(left)
+            if sealer is None or life != standing.life:
+                sealer = Sealer(self._cluster.client, definition, standing.life)
+            self._sealers[workflow] = standing.life, sealer
+            if len(self._sealers) > KEPT_MAX:
+                del self._sealers[next(iter(self._sealers))]
+            sealer.have_sealed(left)
 
     def of(self, claim: Claim) -> Flow | None:
         """What is around the function that this claim is for: nothing, unless its queue is a workflow's."""

@@ -11,7 +11,8 @@ Before its cursors stands a ``g``, by which they are no JSON. A feeder of a rele
 take them for other partitions, and kill the workflow; so it fails, and is tried again.
 
 What an adapter says is looked at before it counts. An offset that does not rise would be drawn for ever; so the
-feeder fails, says why, and is tried again, as long as it takes to mend the adapter.
+feeder fails, says why, and is tried again: that leaves half a day to mend the adapter. Then it is dead until
+somebody retries it. Rejected: to snooze, for what failed is told of a task that fails.
 
 Rejected: to ask every adapter again. Of those whose partitions come to an end a strand may be over when one comes,
 and nobody would draw it.

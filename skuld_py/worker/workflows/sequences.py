@@ -6,7 +6,7 @@ would be roots twice, and others never. Of files the cursor has the path of the 
 
 Files come and go while a workflow runs: a step moves what it has read elsewhere. So who draws from files goes on
 behind the last path, whatever became of those before it. But roots under way are known by how many files stand
-before theirs, and for them nothing may have changed there.
+before theirs, and the one digest is of all up to the last that was drawn: none of these may have come or gone.
 
 A cursor of an earlier release has the number alone: what cannot be compared is taken for the same.
 
