@@ -32,6 +32,8 @@ CONF = {
     "spark.executor.memory": "256m", "spark.testing.reservedMemory": str(32 << 20), "spark.driver.memory": "512m",
     "spark.executor.extraJavaOptions": QUICK, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.pyspark.python": PYTHON,
+    # Or Spark has functions of columns read Arrow's format, since the driver has pandas and pyarrow.
+    "spark.sql.execution.pythonUDF.arrow.enabled": "false",
     # No task before all executors are there: or one would do for both.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "5min",
