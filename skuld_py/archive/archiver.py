@@ -265,6 +265,7 @@ class Archiver:
         """Whether to ask for another page."""
         if isinstance(answer, SkuldError):
             self._note(partition.number, answer)
+            self._pace.over(partition.number)
             return False
         partition.goal_ms = partition.goal_ms or answer.due_ms
         partition.ended, partition.epoch = answer.ended, answer.epoch
@@ -279,6 +280,7 @@ class Archiver:
             answer.is_under_way or answer.awaited)
         if is_over and not partition.unconfirmed:
             partition.is_done = not partition.is_old
+            self._pace.over(partition.number)
             self._written.pop(partition.number, None)
         elif not partition.unconfirmed and not partition.is_stuck:
             self.report.waiting[partition.number] = answer.awaited or (OTHER if answer.is_others else ())

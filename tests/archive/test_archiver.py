@@ -103,6 +103,26 @@ def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypat
     assert {each for each in said if each[0] == "told"} == {("told", 0, 7)}
 
 
+def test_a_partition_that_is_done_or_has_no_leader_does_not_keep_what_ends_unknown() -> None:
+    """It told once, and tells no more in this run."""
+    over, pace = world(0, 40, 1, ahead=4), Yielding()
+    collectable = over.collectable
+
+    def offered(question: Question) -> Page:
+        over.now_s += 1
+        if question.partition == 2 and 2 in asked:
+            raise Refused("no_leader", "no leader")
+        asked.add(question.partition)
+        return collectable(question)
+    asked: set[int] = set()
+    over.collectable = offered  # type: ignore[method-assign]
+
+    report = archiver(over, pace=pace).run(wait_s=0)
+
+    assert (report.deleted, report.waiting) == (41, {2: ("its leader",)})
+    assert pace.ends is not None
+
+
 def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archiving, "BATCH_BYTES", 1_000)
     monkeypatch.setattr(archiving, "AT_ONCE", 1)
