@@ -269,7 +269,9 @@ class Archiver:
             return False
         partition.goal_ms = partition.goal_ms or answer.due_ms
         partition.ended, partition.epoch = answer.ended, answer.epoch
-        if answer.due_ms and not answer.is_others:
+        if answer.is_others:
+            self._pace.forget(partition.number)
+        elif answer.due_ms:
             self._pace.told(self._clock(), partition.number, answer.ended)
         partition.is_old = not answer.due_ms
         if answer.ids:
@@ -334,9 +336,10 @@ class Archiver:
         return deleted
 
     def _settle(self, page: Page, answer: int | SkuldError) -> int:
-        """One that did not go is read again, from the first that is on offer on."""
+        """One that did not go is read again, from the first that is on offer on; it may be gone."""
         partition = self._partitions[page.partition]
         if isinstance(answer, SkuldError) or not answer:
+            self._pace.forget(page.partition)
             partition.after = 0
             if isinstance(answer, SkuldError):
                 self._note(page.partition, answer)

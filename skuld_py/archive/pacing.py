@@ -58,6 +58,9 @@ class Pace(Protocol):
     def over(self, partition: int) -> None:
         """For now it tells no more."""
 
+    def forget(self, partition: int) -> None:
+        """Of what it told, more or less may be left than is known here."""
+
     def most(self, tasks: int) -> float:
         """How many tasks a batch has, of so many that fit."""
 
@@ -77,6 +80,9 @@ class Full:
         """It makes no difference."""
 
     def over(self, partition: int) -> None:
+        """It makes no difference."""
+
+    def forget(self, partition: int) -> None:
         """It makes no difference."""
 
     def most(self, tasks: int) -> float:
@@ -155,6 +161,12 @@ class Yielding(Full):
     def over(self, partition: int) -> None:
         """Nothing is known of it but what it told twice."""
         self._awaited.discard(partition)
+
+    def forget(self, partition: int) -> None:
+        """As if it had told nothing."""
+        self._counts.pop(partition, None)
+        self._awaited.discard(partition)
+        self._add_up()
 
     def rests_until(self, begun_s: float, now_s: float, tasks: int) -> float:
         """Behind a batch for as long as it took, unless that would be too slow, or nothing else is done."""

@@ -103,6 +103,31 @@ def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypat
     assert {each for each in said if each[0] == "told"} == {("told", 0, 7)}
 
 
+@pytest.mark.parametrize("answer", [0, Uncertain("timeout", "no answer")])
+def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answer: int | SkuldError) -> None:
+    over, pace, forgotten = world(2, 2, ahead=4), Yielding(), list[int]()
+    pace.forget = forgotten.append  # type: ignore[method-assign]
+    archived = over.archived
+    over.archived = lambda pages: [  # type: ignore[method-assign]
+        answer if page.partition else count for page, count in zip(pages, archived(pages), strict=True)]
+
+    archiver(over, pace=pace).run(wait_s=0)
+
+    assert forgotten == [1]
+
+
+def test_what_another_archiver_deletes_does_not_hide_what_ends() -> None:
+    over, pace, forgotten = world(ahead=4), Yielding(), list[int]()
+    pace.forget = forgotten.append  # type: ignore[method-assign]
+    collectable = over.collectable
+    over.collectable = lambda question: attrs.evolve(  # type: ignore[method-assign]
+        collectable(question), is_others=question.partition == 1)
+
+    archiver(over, pace=pace).run(wait_s=0)
+
+    assert forgotten == [1]
+
+
 def test_a_partition_that_is_done_or_has_no_leader_does_not_keep_what_ends_unknown() -> None:
     """It told once, and tells no more in this run."""
     over, pace = world(0, 40, 1, ahead=4), Yielding()

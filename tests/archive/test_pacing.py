@@ -172,6 +172,18 @@ def test_of_a_partition_that_is_asked_no_more_nothing_is_awaited() -> None:
     assert pace.ends == 0
 
 
+def test_what_was_forgotten_hides_nothing_that_ends() -> None:
+    """A page went, or another archiver's pages did, and nobody said so here."""
+    pace = told(Yielding(), 400)
+    pace.forget(0)
+    assert pace.ends is None
+    pace.told(10.0, 0, 5_000 - 4_000)
+    assert pace.ends is None and pace.rests_until(10.0, 11.0, BATCH) > 11.0
+    pace.told(10.0 + SPAN_S, 0, 1_000 + round(400 * SPAN_S))
+
+    assert pace.ends == pytest.approx(400)
+
+
 def test_it_rests_for_a_few_seconds_at_most() -> None:
     assert told(Yielding(), 1).rests_until(0.0, 60.0, BATCH) == 60.0 + REST_S_MAX
 
