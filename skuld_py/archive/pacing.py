@@ -30,7 +30,8 @@ from typing import Protocol
 import attrs
 
 PACED_S = 2.0
-"""With a rate, a batch has what this time allows: pages are not on offer for long, and nodes see no bursts."""
+"""With a rate, a batch has what this time allows, to a page: pages are not on offer for long, and nodes see no
+bursts."""
 SPAN_S = 2.0
 """What ends in a partition is counted over so long at least; nodes with many queues count once a second."""
 SHARE = 0.5
@@ -40,7 +41,8 @@ KEEP_UP = 1.05
 HARDLY = 0.05
 """What ends does not count beside so many times what the drain deletes."""
 REST_S_MAX = 5.0
-"""A leader gives the pages of an archiver that is silent for longer to another one (``retention.sharing``)."""
+"""A leader gives the pages of an archiver that is silent for longer to another one (``retention.sharing``); with a
+low rate the rest behind a page is longer, and nothing is left unconfirmed over it."""
 
 
 class Pace(Protocol):

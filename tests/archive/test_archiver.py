@@ -11,7 +11,7 @@ from archive.ended import plain
 from archive.world import PARTITIONS, Stop, World, world
 from skuld_py.archive import archiver as archiving
 from skuld_py.archive.archiver import Archiver, Given, Question, Report
-from skuld_py.archive.pacing import AtMost, Yielding
+from skuld_py.archive.pacing import REST_S_MAX, AtMost, Yielding
 from skuld_py.client.archiving import Page
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
@@ -72,6 +72,42 @@ def test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_tha
     assert (report.deleted, sum(written)) == (9, 9) and len(written) >= 2
     assert all(count <= 4 for count in written)
     assert max(read_s) >= (9 - 1) / 2 and over.pauses == len({*read_s}) - 1
+
+
+def test_with_a_rate_no_more_pages_are_asked_for_at_once_than_it_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "PAGE_TASKS", 2, raising=False)
+    over = world(8, 8, 8, ahead=8)
+
+    archiver(over, pace=AtMost(1)).run(wait_s=0)
+
+    assert [count for what, count in over.said if what == "written"] == [2] * 12
+
+
+@pytest.mark.parametrize(("rate", "gone"), [(0.5, [0, 2, 4]), (0.3, [2, 4, 6])])
+def test_before_a_long_rest_all_that_was_read_is_written_and_confirmed(rate: float, gone: list[int]) -> None:
+    """By its end the pages may be another archiver's. Over a short one it is written."""
+    over, seen = world(6, ahead=3), list[int]()
+    running = archiver(over, pace=AtMost(rate))
+
+    def pause(seconds: float) -> None:
+        assert (seconds > REST_S_MAX) is (rate < 2 / REST_S_MAX)
+        seen.append(len(over.deleted))
+        World.pause(over, seconds)
+    running._pause = pause
+    report = running.run(wait_s=0)
+
+    assert (report.deleted, report.written, report.is_done) == (6, 6, True)
+    assert seen == gone
+
+
+def test_what_went_before_a_long_rest_begins_patience_anew_behind_it() -> None:
+    over = world(2, 1, ahead=3)
+    over.awaited[1] = ("h:2",)
+
+    report = archiver(over, pace=AtMost(0.1)).run(wait_s=10)
+
+    assert (report.deleted, report.waiting) == (2, {1: ("h:2",)})
+    assert 30 <= over.now_s < 32
 
 
 def test_without_a_rate_no_batch_waits() -> None:
