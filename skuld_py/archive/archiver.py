@@ -21,7 +21,8 @@ nothing could be deleted. A leader of a release before protocol 3 does not say i
 nothing is on offer and no slice is under way.
 
 Where a cluster has other things to do, a run rests between its batches (``pacing``). While it rests nodes are
-asked for nothing.
+asked for nothing. Before a long rest all that was read is written and confirmed, since by the end of it another
+archiver may have been given the pages.
 
 Pure but for what it is given: a source, a sink, a clock, a pause, and how to do one thing beside another.
 """
@@ -31,11 +32,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import ceil
 from typing import Protocol
 
 import attrs
 
-from skuld_py.archive.pacing import Full, Pace
+from skuld_py.archive.pacing import REST_S_MAX, Full, Pace
 from skuld_py.archive.rows import size_of_record
 from skuld_py.client.archiving import Page, Record
 from skuld_py.config import DEFAULT_LIMITS
@@ -49,6 +51,8 @@ PAGES_EACH = 4
 """Pages of one partition in a batch: half of those on offer, so that the rest is read while these are written."""
 AT_ONCE = 8
 """Questions that are on their way at a time: an answer may have some MiB."""
+PAGE_TASKS = 1_000
+"""A page has so many tasks at most, by default."""
 PAUSE_S = 0.5
 IDLE_FILES = 16
 """So many small files of a day and a queue are compacted when there is nothing else to do."""
@@ -168,6 +172,10 @@ class _Batch:
         """Of so many tasks at most."""
         return self.tasks >= most or self.size >= BATCH_BYTES
 
+    def lacks(self, most: float) -> int:
+        """How many whole pages make it full; of smaller ones more are asked for when these are there."""
+        return max(1, ceil((most - self.tasks) / PAGE_TASKS))
+
 
 @attrs.frozen
 class _Row:
@@ -217,13 +225,17 @@ class Archiver:
         moved_s = begun_s = self._clock()
         writing, wait, batch = _Batch(), _nothing, _Batch()
         while True:
-            self._rest(begun_s, batch)
+            until_s, deleted = self._pace.rests_until(begun_s, self._clock(), batch.tasks), 0
+            if until_s > self._clock() + REST_S_MAX:
+                wait()
+                deleted, writing, wait = self._confirm(writing), _Batch(), _nothing
+            self._rest(until_s)
             begun_s = self._clock()
             batch = self._read()
             wait()
             done, writing = writing, batch
             wait = self._begun(batch)
-            if self._confirm(done) or wait is not _nothing:
+            if self._confirm(done) + deleted or wait is not _nothing:
                 moved_s = self._clock()
             elif batch.pages:
                 continue
@@ -241,9 +253,8 @@ class Archiver:
         batch.pages = [attrs.evolve(page, records=()) for page in batch.pages]
         return self._beside(partial(self._write, rows)) if rows else _nothing
 
-    def _rest(self, begun_s: float, batch: _Batch) -> None:
-        now_s = self._clock()
-        if (early_s := self._pace.rests_until(begun_s, now_s, batch.tasks) - now_s) > 0:
+    def _rest(self, until_s: float) -> None:
+        if (early_s := until_s - self._clock()) > 0:
             self._pause(early_s)
 
     def _read(self) -> _Batch:
@@ -253,7 +264,7 @@ class Archiver:
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
         while line and not batch.is_full(most):
-            asked = [line.popleft() for _ in range(min(AT_ONCE, len(line), batch.room()))]
+            asked = [line.popleft() for _ in range(min(AT_ONCE, len(line), batch.room(), batch.lacks(most)))]
             answers = self._source.offered([each.question for each, _ in asked])
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
                      if self._take(partition, answer, batch) and pages + 1 < PAGES_EACH]
@@ -265,10 +276,13 @@ class Archiver:
         """Whether to ask for another page."""
         if isinstance(answer, SkuldError):
             self._note(partition.number, answer)
+            self._pace.over(partition.number)
             return False
         partition.goal_ms = partition.goal_ms or answer.due_ms
         partition.ended, partition.epoch = answer.ended, answer.epoch
-        if answer.due_ms and not answer.is_others:
+        if answer.is_others:
+            self._pace.forget(partition.number)
+        elif answer.due_ms:
             self._pace.told(self._clock(), partition.number, answer.ended)
         partition.is_old = not answer.due_ms
         if answer.ids:
@@ -279,6 +293,7 @@ class Archiver:
             answer.is_under_way or answer.awaited)
         if is_over and not partition.unconfirmed:
             partition.is_done = not partition.is_old
+            self._pace.over(partition.number)
             self._written.pop(partition.number, None)
         elif not partition.unconfirmed and not partition.is_stuck:
             self.report.waiting[partition.number] = answer.awaited or (OTHER if answer.is_others else ())
@@ -332,9 +347,10 @@ class Archiver:
         return deleted
 
     def _settle(self, page: Page, answer: int | SkuldError) -> int:
-        """One that did not go is read again, from the first that is on offer on."""
+        """One that did not go is read again, from the first that is on offer on; it may be gone."""
         partition = self._partitions[page.partition]
         if isinstance(answer, SkuldError) or not answer:
+            self._pace.forget(page.partition)
             partition.after = 0
             if isinstance(answer, SkuldError):
                 self._note(page.partition, answer)

@@ -11,7 +11,7 @@ from archive.ended import plain
 from archive.world import PARTITIONS, Stop, World, world
 from skuld_py.archive import archiver as archiving
 from skuld_py.archive.archiver import Archiver, Given, Question, Report
-from skuld_py.archive.pacing import AtMost, Yielding
+from skuld_py.archive.pacing import REST_S_MAX, AtMost, Yielding
 from skuld_py.client.archiving import Page
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
@@ -74,6 +74,42 @@ def test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_tha
     assert max(read_s) >= (9 - 1) / 2 and over.pauses == len({*read_s}) - 1
 
 
+def test_with_a_rate_no_more_pages_are_asked_for_at_once_than_it_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "PAGE_TASKS", 2, raising=False)
+    over = world(8, 8, 8, ahead=8)
+
+    archiver(over, pace=AtMost(1)).run(wait_s=0)
+
+    assert [count for what, count in over.said if what == "written"] == [2] * 12
+
+
+@pytest.mark.parametrize(("rate", "gone"), [(0.5, [0, 2, 4]), (0.3, [2, 4, 6])])
+def test_before_a_long_rest_all_that_was_read_is_written_and_confirmed(rate: float, gone: list[int]) -> None:
+    """By its end the pages may be another archiver's. Over a short one it is written."""
+    over, seen = world(6, ahead=3), list[int]()
+    running = archiver(over, pace=AtMost(rate))
+
+    def pause(seconds: float) -> None:
+        assert (seconds > REST_S_MAX) is (rate < 2 / REST_S_MAX)
+        seen.append(len(over.deleted))
+        World.pause(over, seconds)
+    running._pause = pause
+    report = running.run(wait_s=0)
+
+    assert (report.deleted, report.written, report.is_done) == (6, 6, True)
+    assert seen == gone
+
+
+def test_what_went_before_a_long_rest_begins_patience_anew_behind_it() -> None:
+    over = world(2, 1, ahead=3)
+    over.awaited[1] = ("h:2",)
+
+    report = archiver(over, pace=AtMost(0.1)).run(wait_s=10)
+
+    assert (report.deleted, report.waiting) == (2, {1: ("h:2",)})
+    assert 30 <= over.now_s < 32
+
+
 def test_without_a_rate_no_batch_waits() -> None:
     over = world(4, 4, 1)
 
@@ -101,6 +137,51 @@ def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypat
     assert report.deleted == 4
     assert [each for each in said if each[0] == "went"] == [("went", 0, 2)] * 2
     assert {each for each in said if each[0] == "told"} == {("told", 0, 7)}
+
+
+@pytest.mark.parametrize("answer", [0, Uncertain("timeout", "no answer")])
+def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answer: int | SkuldError) -> None:
+    over, pace, forgotten = world(2, 2, ahead=4), Yielding(), list[int]()
+    pace.forget = forgotten.append  # type: ignore[method-assign]
+    archived = over.archived
+    over.archived = lambda pages: [  # type: ignore[method-assign]
+        answer if page.partition else count for page, count in zip(pages, archived(pages), strict=True)]
+
+    archiver(over, pace=pace).run(wait_s=0)
+
+    assert forgotten == [1]
+
+
+def test_what_another_archiver_deletes_does_not_hide_what_ends() -> None:
+    over, pace, forgotten = world(ahead=4), Yielding(), list[int]()
+    pace.forget = forgotten.append  # type: ignore[method-assign]
+    collectable = over.collectable
+    over.collectable = lambda question: attrs.evolve(  # type: ignore[method-assign]
+        collectable(question), is_others=question.partition == 1)
+
+    archiver(over, pace=pace).run(wait_s=0)
+
+    assert forgotten == [1]
+
+
+def test_a_partition_that_is_done_or_has_no_leader_does_not_keep_what_ends_unknown() -> None:
+    """It told once, and tells no more in this run."""
+    over, pace = world(0, 40, 1, ahead=4), Yielding()
+    collectable = over.collectable
+
+    def offered(question: Question) -> Page:
+        over.now_s += 1
+        if question.partition == 2 and 2 in asked:
+            raise Refused("no_leader", "no leader")
+        asked.add(question.partition)
+        return collectable(question)
+    asked: set[int] = set()
+    over.collectable = offered  # type: ignore[method-assign]
+
+    report = archiver(over, pace=pace).run(wait_s=0)
+
+    assert (report.deleted, report.waiting) == (41, {2: ("its leader",)})
+    assert pace.ends is not None
 
 
 def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,9 +117,71 @@ def test_partitions_are_counted_each_by_itself() -> None:
     pace.told(0.0, 0, 10)
     pace.told(1.0, 1, 1_000_000)
     pace.went(1, 1_000)
-    pace.told(SPAN_S, 1, 1_000_000 - 1_000 + 40)
+    pace.told(SPAN_S, 0, 10)
+    assert pace.ends is None
+    pace.told(1.0 + SPAN_S, 1, 1_000_000 - 1_000 + 40)
 
     assert pace.ends == pytest.approx(40 / SPAN_S)
+
+
+@pytest.mark.parametrize("idle_s", [60.0, 600.0])
+def test_what_ended_between_two_runs_has_not_come_in_the_first_seconds_of_the_next(idle_s: float) -> None:
+    """The first partition that is asked tells what came in a long time, the others do so a moment later."""
+    pace, now_s = Yielding(), 0.0
+    seen: list[float | None] = []
+    for wait_s in (0.0, 3.0, idle_s, 3.0, 3.0, 3.0):
+        now_s += wait_s
+        for partition in range(8):
+            now_s += 0.01
+            pace.told(now_s, partition, round(125 * now_s))
+            seen.append(pace.ends)
+
+    assert [each for each in seen if each is not None] == pytest.approx([1_000] * (4 * 8 + 1), rel=0.02)
+
+
+@pytest.mark.parametrize("ends", [1, 15])
+def test_where_a_batch_has_pages_of_a_few_partitions_it_rests_until_each_told_twice(ends: int) -> None:
+    """Ten at a time, each with so many tasks that end a second; most told once when the first seconds are over."""
+    pace, now_s, partitions = Yielding(), 0.0, 64
+    asked = [number % partitions for number in range(2 * partitions)]
+    for at in range(0, len(asked), 10):
+        for partition in asked[at : at + 10]:
+            pace.told(now_s, partition, round(ends * now_s))
+        assert (pace.ends is None) is (at + 10 < len(asked)), at
+        is_full = pace.rests_until(now_s, now_s + 3, 10_000) == now_s + 3
+        assert not is_full, at
+        now_s += 6
+
+    assert pace.ends == pytest.approx(ends * partitions, rel=0.05)
+
+
+def test_as_long_as_not_all_have_told_twice_it_keeps_up_with_those_that_have() -> None:
+    pace = told(Yielding(), 900)
+    pace.told(SPAN_S, 1, 50)
+
+    assert pace.ends is None
+    assert pace.rests_until(10.0, 11.0, BATCH) == pytest.approx(10 + BATCH / (KEEP_UP * 900))
+
+
+def test_of_a_partition_that_is_asked_no_more_nothing_is_awaited() -> None:
+    pace = told(Yielding(), 0)
+    pace.told(SPAN_S, 1, 50)
+    pace.over(1)
+    pace.told(2 * SPAN_S, 0, 0)
+
+    assert pace.ends == 0
+
+
+def test_what_was_forgotten_hides_nothing_that_ends() -> None:
+    """A page went, or another archiver's pages did, and nobody said so here."""
+    pace = told(Yielding(), 400)
+    pace.forget(0)
+    assert pace.ends is None
+    pace.told(10.0, 0, 5_000 - 4_000)
+    assert pace.ends is None and pace.rests_until(10.0, 11.0, BATCH) > 11.0
+    pace.told(10.0 + SPAN_S, 0, 1_000 + round(400 * SPAN_S))
+
+    assert pace.ends == pytest.approx(400)
 
 
 def test_it_rests_for_a_few_seconds_at_most() -> None:
