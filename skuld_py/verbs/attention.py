@@ -30,8 +30,8 @@ are no warning: one copy of each task is what a cluster has only if somebody wan
 for ever is one that nobody looks at."""
 HELD = {
     "frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
-    "quarantine": "told not to trust a node: {}. It leads nothing there and gets no new vote until 'skuld"
-                  " quarantine --off'",
+    "quarantine": "told not to trust a node: {}. It leads nothing there but what is frozen or nobody else can"
+                  " lead, and gets no new vote until 'skuld quarantine --off'",
     "solo": "solo: no other node gets a vote until 'skuld solo --off'",
     "unled": "led by nobody, and takes tasks that nobody is granted: {}",
     "force": "waiting for those who are said to remain to elect a leader: {}",
