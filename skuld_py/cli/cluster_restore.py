@@ -21,8 +21,9 @@ from skuld_py.cli.zookeeper_access import words_of
               help="Where backups or older copies are the newest there is: go back to them, and lose what came"
                    " since.")
 @click.option("--horizon", "horizon_s", type=Duration(least_s=0.001, most_s=DAY_S), metavar="DURATION",
-              default="30m", help="With --accept-loss: the longest --timing-horizon of the nodes. Claims that were"
-              " granted since the backups end within that time, and nothing is granted before.")
+              default="30m", help="The longest --timing-horizon of the nodes. With --accept-loss, claims that were"
+              " granted since the backups end within that time, and nothing is granted before. What else keeps"
+              " leaders from granting for longer is warned of.")
 @timeout_option("30s", "ZooKeeper's answers")
 @json_option
 @click.pass_context
@@ -59,9 +60,10 @@ def restore(ctx: click.Context, /, name: str, hosts: str, directories: tuple[Pat
     check_name("cluster", name)
     key = cluster_key_of(ctx)
     roster, forgotten = roster_of(directories, None if key is None else check_key_of(name, key))
-    back = Return(now_ms(), round(horizon_s * 1000)) if accept_loss else None
+    back = Return(now_ms(), round(horizon_s * 1000))
     remains = [remains_in(each) for each in directories]
-    made = rebuilt(name, remains, secrets.token_hex(32), back, moment)
+    made = rebuilt(name, remains, secrets.token_hex(32), back if accept_loss else None, moment,
+                   back.now_ms + back.horizon_ms)
     if warning := forgotten or aged(roster, remains):
         made = attrs.evolve(made, warnings=(*made.warnings, warning))
     write_cluster(hosts, made, timeout_s, roster=roster)

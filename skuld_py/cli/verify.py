@@ -32,6 +32,9 @@ def verify(ctx: click.Context, nodes: str, timeout_s: float, as_json: bool) -> N
     2  CRITICAL  a partition grants no claims, or stores no tasks
     3  UNKNOWN   no node answers
 
+    What keeps a leader from granting after a loss of voters is known of the partitions that the node asked keeps:
+    where nodes are more than copies, ask each one.
+
     \b
     Examples:
       skuld verify

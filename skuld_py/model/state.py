@@ -29,7 +29,8 @@ class State(IntEnum):
 
 
 OPEN = (State.WAITING, State.CLAIMED, State.SCHEDULED, State.BLOCKED)
-"""Of what has not ended. Among these a task goes as time passes; out of them, by what somebody says."""
+"""Of what has not ended. Among these a task goes as time passes; out of them, by what somebody says,
+or as the last claim of a task lapses, or the claim of a cancelled one."""
 
 
 def state_of(history: History, body: Body, now_ms: int, skew_ms: int, is_blocked: bool = False) -> State:

@@ -30,8 +30,8 @@ are no warning: one copy of each task is what a cluster has only if somebody wan
 for ever is one that nobody looks at."""
 HELD = {
     "frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
-    "quarantine": "told not to trust a node: {}. It leads nothing there and gets no new vote until 'skuld"
-                  " quarantine --off'",
+    "quarantine": "told not to trust a node: {}. It leads nothing there but what is frozen or nobody else can"
+                  " lead, and gets no new vote until 'skuld quarantine --off'",
     "solo": "solo: no other node gets a vote until 'skuld solo --off'",
     "unled": "led by nobody, and takes tasks that nobody is granted: {}",
     "force": "waiting for those who are said to remain to elect a leader: {}",
@@ -39,8 +39,8 @@ HELD = {
             " 'skuld cluster force-epoch --noted' ends this line",
     "barrier": "granting nothing{}, when all is over that may have been granted by who was given up, or since the"
                " copies were taken that it goes back to",
-    "horizon": "led, and claims may last{} only: its leader ought to have written a later horizon into ZooKeeper"
-               " long ago; see their logs",
+    "horizon": "led, and{}: its leader ought to have written a later horizon into ZooKeeper long ago; see their"
+               " logs",
     "floor": "led by a node that was not compared yet with enough voters of the leader before it, so what"
              " it lacks is not known: {}",
     "promotion": "waiting for what an operator wished: {}",
@@ -221,6 +221,8 @@ def _held(described: m.Described) -> Iterator[str]:
             until = f" until {moment(row.until_ms)[:16]}" if row.until_ms else ""
             if row.what == "loss" and until:
                 until = f"; nothing is granted{until}, when all that they may have granted is over"
+            if row.what == "horizon":
+                until = f" claims may last{until} only" if until else " grants nothing, for its horizon is over"
             found.setdefault((row.what, row.words + until), []).append(row.partition)
     for (what, how), partitions in found.items():
         yield f"{partitions_said(partitions)} {_be(len(partitions))} {HELD[what].format(how)}"

@@ -106,6 +106,7 @@ STATES: dict[str, tuple[Situation, int, str, str]] = {
     "back on old copies": (held("barrier", "", LATER_MS), CRITICAL, "enqueue-only",
                            "granting nothing until 2096-10-02"),
     "a horizon that stays": (held("horizon", "", LATER_MS), WARNING, "full", "claims may last until 2096-10-02"),
+    "a horizon that is over": (held("horizon", ""), CRITICAL, "enqueue-only", "led, and grants nothing"),
 }
 
 

@@ -37,7 +37,7 @@ def test_a_cluster_does_what_its_worst_partition_does() -> None:
 
 @pytest.mark.parametrize(("what", "until_ms", "service"), [
     ("loss", 9, "enqueue-only"), ("loss", 0, "full"), ("barrier", 9, "enqueue-only"), ("frozen", 9, "full"),
-    ("horizon", 9, "full")])
+    ("horizon", 9, "full"), ("horizon", 0, "enqueue-only")])
 def test_a_leader_that_may_grant_nothing_yet_grants_nothing(what: str, until_ms: int, service: str) -> None:
     rows = tuple(m.PartitionRow(number, 1, "a:1", OWNERS, OWNERS) for number in (0, 1))
     held = (m.HeldRow(1, what, "", until_ms),)

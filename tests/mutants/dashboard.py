@@ -6,6 +6,7 @@ from mutants.mutant import Mutant, mutant
 
 PAGES = "tests/gateway/dashboard/test_pages.py::"
 ACTIONS = "tests/gateway/dashboard/test_actions.py::"
+COUNTED = PAGES + "test_quotas_are_counted_once_for_all_who_look_within_seconds"
 TEXT = PAGES + "test_whatever_users_name_is_text_on_every_page"
 ELSEWHERE = ACTIONS + "test_a_form_that_comes_from_elsewhere_does_nothing"
 SESSIONS = ACTIONS + "test_sessions_are_what_this_process_signed_and_end"
@@ -21,6 +22,17 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(TEXT, "dashboard-turned-text", "a payload turns the direction of what follows it",
              "rendering._harmless", "text if text.isprintable() else harmless_text(text, is_one_line=False)",
              "text"),
+    _seen_by(COUNTED, "dashboard-counts-at-each-look", "each look at the quotas counts all queues",
+             "quota_counts.QuotaCounts.of", "if self._clock() >= self._until_s or not", "if True or not"),
+    _seen_by(COUNTED, "dashboard-counts-for-ever", "what is open beside a quota is counted once for all times",
+             "quota_counts.QuotaCounts.of", "if self._clock() >= self._until_s or not",
+             "if not self._until_s or not"),
+    _seen_by(COUNTED, "dashboard-quotas-uncounted", "a new quota is not counted before the others are",
+             "quota_counts.QuotaCounts.of", " or not quotas.keys() <= self._counted.keys():", ":"),
+    _seen_by(COUNTED, "dashboard-counts-side-by-side", "who looks while a count is under way counts as well",
+             "quota_counts.QuotaCounts.of", "async with self._is_counting:", "if True:"),
+    _seen_by(PAGES + "test_open_pages_of_limits_share_a_count", "dashboard-counts-of-its-own",
+             "the page of quotas counts by itself", "dashboard.cluster.limits", ', by=counts.of', ""),
     _seen_by(PAGES + "test_an_address_that_a_worker_says_is_a_link_and_nothing_else_is",
              "dashboard-links-of-any-scheme", "what a worker says is a link that runs a script", "rendering.spark",
              "if not _ADDRESS.fullmatch(bare):", 'if ":" not in bare:'),

@@ -197,6 +197,8 @@ def test_what_keeps_a_leader_from_granting_is_named() -> None:
 
     assert rows() == rows(horizon_ms=now_ms + quarter_ms) == rows(no_grant_before_ms=now_ms) == []
     assert rows(horizon_ms=now_ms + quarter_ms - 1) == [("horizon", now_ms + quarter_ms - 1)]
+    assert rows(horizon_ms=now_ms + 1) == [("horizon", now_ms + 1)]
+    assert rows(horizon_ms=now_ms) == [("horizon", 0)], "it is over"
     assert rows(horizon_ms=now_ms, leader="n9") == [], "who leads now has written another one"
     assert rows(no_grant_before_ms=now_ms + 1) == [("barrier", now_ms + 1)]
     loss = Loss(4, ("n2",), ("n1",), "me", "", NOW, now_ms + 1)

@@ -67,6 +67,10 @@ def test_who_is_reaped_is_barred_too_and_who_has_no_vote_stays_as_it_is() -> Non
     # While it is frozen the leader stays, and so it is led again by nobody else.
     (facts("n3"), {"leader": "n3", "freeze": HELD}, Stand(NAMES)),
     (facts("n3", epoch=4), {"leader": "n3", "boot": "boot of n3", "freeze": HELD}, Rest("held by an operator")),
+    # While it is solo the voters stay, and one of them leads instead.
+    (facts("n3", epoch=4), {"leader": "n3", "boot": "boot of n3", "mode": "solo"}, Yield(("n1", "n2"), NAMES)),
+    (facts("n3", "n3", epoch=4), {"leader": "n3", "boot": "boot of n3", "mode": "solo"},
+     Rest("held by an operator")),
     # It gets no new vote, and keeps the one that it has.
     (facts("n1", epoch=4, filled=("n3",)), {"seats": DOCUMENT.seats[:2], "learners": ("n3",)}, Rest()),
     (facts("n1", epoch=4, owners=("n1", "n2"), filled=(), is_gathered=True), {}, Stand(("n1", "n2"))),
@@ -109,6 +113,19 @@ def test_a_leader_in_quarantine_is_succeeded_and_named_until_it_is_trusted_again
     asked(machines, bad, kind="unquarantine", target=bad, over_ms=5_000)
     machines.pass_time(200_000)
     assert bad in {document.leader for _, document in machines.documents.values()}
+
+
+def test_a_leader_in_quarantine_is_succeeded_while_the_partition_is_solo_and_the_voters_stay() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(2_000)
+    bad, cohort = machines.documents[0][1].leader, machines.documents[0][1].cohort
+    machines.write(0, attrs.evolve(machines.documents[0][1], mode="solo"))
+    machines.pass_time(100)
+    asked(machines, bad, kind="quarantine", target=bad, over_ms=5_000)
+    machines.pass_time(10_000)
+
+    document = machines.documents[0][1]
+    assert (document.mode, document.cohort) == ("solo", cohort) and document.leader != bad
 
 
 def test_nobody_who_is_there_is_passed_over_though_a_majority_was_compared() -> None:

@@ -12,7 +12,7 @@ from skuld_py.config import DEFAULT_LIMITS, Limits
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.asides import Aside
-from skuld_py.model.body import Header, encode_body
+from skuld_py.model.body import Header, Retry, encode_body
 from skuld_py.model.events import Received
 from skuld_py.model.history import CANCELLED, decode_history
 from skuld_py.model.memory_store import MemoryStore
@@ -319,6 +319,24 @@ def test_what_time_alone_has_moved_on_is_listed_before_it_is_counted() -> None:
     lapsed_ms = NOW_MS + 10_000
     found = listed(lapsed_ms, [0], [replica], DEFAULT_LIMITS, m.List(1, "q", b"", 5, mask(State.WAITING)))
     assert replica.filing.tally.row(b"q")[State.WAITING] == 0
+    assert found.ids == task_id
+
+
+@pytest.mark.parametrize(("state", "retry", "is_cancelled"), [
+    (State.DEAD, Retry(max_attempts=1), False), (State.CANCELLED, Retry(), True)])
+def test_what_ends_as_its_claim_lapses_is_listed_before_it_is_counted(
+        state: State, retry: Retry, is_cancelled: bool) -> None:
+    replica = Replica(0, CountingStore(), 100)
+    header = Header("q", retry=retry)
+    task_id, = ids.IdMint(1).mint(1_000, 1, 0)
+    replica.store_tasks(NOW_MS, header.encode(), [task_id], [b""])
+    replica.apply_grant(NOW_MS, Grant([task_id], [place_of(header)], TOKEN, NOW_MS, NOW_MS + 1, "w"))
+    if is_cancelled:
+        replica.mark(NOW_MS, [Mark(task_id, CANCELLED, NOW_MS)])
+
+    found = listed(NOW_MS + 10_000, [0], [replica], DEFAULT_LIMITS,
+                   m.List(1, "q", b"", 5, mask(state, State.COMPLETED)))
+    assert replica.filing.tally.row(b"q")[state] == 0
     assert found.ids == task_id
 
 

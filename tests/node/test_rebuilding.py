@@ -81,6 +81,17 @@ def test_a_barrier_stays_whichever_directory_remembers_it() -> None:
     assert (document.no_grant_before_ms, document.horizon_ms) == (96_500, 96_000)
 
 
+def test_a_barrier_that_is_further_away_than_a_horizon_is_named() -> None:
+    def told(barrier_ms: int, latest_ms: int = 95_000) -> tuple[str, ...]:
+        memory = Memory(4, Standing(4, 1, COHORT), False, barrier_ms=barrier_ms)
+        made = rebuilt("c", of_all(memories=(memory,)), KEY, moment=lambda ms: f"at {ms}", latest_ms=latest_ms)
+        return made.warnings[1:]  # the first says that no directory had kept the log
+
+    (words,) = told(95_501)
+    assert "nothing is granted in partitions 0 before at 95501" in words and "no_grant_before_ms" in words
+    assert told(95_500) == told(0) == told(95_501, latest_ms=0) == ()
+
+
 def test_a_voter_whose_directory_is_not_given_has_lost_its_memory_whatever_it_starts_with() -> None:
     made = rebuilt("c", [remains("h:1"), remains("h:2")], KEY)
 

@@ -133,6 +133,13 @@ CASES: dict[str, tuple[Facts, Document, Action]] = {
         facts(owners=NEW, filled=["n4"]), document(learners=("n4",), freeze=FROZEN), Rest("held by an operator")),
     "nothing moves in solo mode": (
         facts(owners=NEW, filled=["n4"]), document(learners=("n4",), mode="solo"), Rest("held by an operator")),
+    "a node that is about to stop yields in solo mode, which holds the cohort": (
+        facts(is_leaving=True), document(mode="solo"), Yield(("n2", "n3"), OLD)),
+    "nobody is left to yield to in solo mode": (
+        facts(is_leaving=True, leavers=["n2", "n3"]), document(mode="solo"), Rest("no other node can lead")),
+    "the first of the cohort is back in solo mode": (
+        facts(**LEADS_FOR_N1, steady=["n1"]), document(leader="n2", boot="boot of n2", mode="solo"),
+        Rest("held by an operator")),
     "upkeep comes before a move": (
         facts(owners=NEW, filled=["n4"], horizon_ms=9_000), document(learners=("n4",)),
         Write(document(learners=("n4",), horizon_ms=9_000))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from skuld_py.gateway.dashboard.api import operations
 from skuld_py.gateway.dashboard.forms import one, whole
 from skuld_py.gateway.dashboard.looking import BY_NAME, Look, Part
 from skuld_py.gateway.dashboard.pages import Page
+from skuld_py.gateway.dashboard.quota_counts import QuotaCounts
 from skuld_py.gateway.dashboard.rates import Rates
 from skuld_py.verbs.options import STATES
 
@@ -29,7 +31,7 @@ def pages(rates: Rates, document: Mapping[str, Any]) -> tuple[Page, ...]:
         Page("", "Overview", "overview.html", partial(overview, rates), "Overview"),
         Page("/queues", "Queues", "queues.html", partial(queues, rates), "Queues"),
         Page("/schedules", "Schedules", "schedules.html", schedules, "Schedules"),
-        Page("/limits", "Limits", "limits.html", limits, "Limits"),
+        Page("/limits", "Limits", "limits.html", partial(limits, QuotaCounts()), "Limits"),
         Page("/workers", "Workers", "workers.html", workers, "Workers"),
         Page("/partitions", "Partitions", "partitions.html", partitions, "Partitions"),
         Page("/history", "History", "history.html", history, "History"),
@@ -91,9 +93,9 @@ async def schedules(look: Look) -> dict[str, Any]:
     return {"found": found, **_some(look, rows, ROWS_SHOWN)}
 
 
-async def limits(look: Look) -> dict[str, Any]:
+async def limits(counts: QuotaCounts, look: Look) -> dict[str, Any]:
     """What queues are limited to, and how many tasks may be open of those that begin alike."""
-    found, quotas = await look.parts("limits", "quotas")
+    found, quotas = await asyncio.gather(look.part("limits"), look.part("quotas", by=counts.of))
     return {"found": found, "quotas": quotas,
             **_some(look, found.value["queues"] if found.value else [], ROWS_SHOWN)}
 

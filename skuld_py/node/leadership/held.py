@@ -32,11 +32,12 @@ def _document(vnode: Vnode) -> Document:
 
 def _stayed(view: View, vnode: Vnode, now_ms: int) -> Iterator[tuple[str, str, int]]:
     """The horizon of a partition that is led, where it has not moved on for long. A leader moves it when half of
-    its way is left, so with less than a quarter its writes have failed for as long."""
+    its way is left, so with less than a quarter its writes have failed for as long. Once it is over, which the
+    time 0 tells, no claim is granted."""
     document = _document(vnode)
     is_known = bool(vnode.leader) and document.leader == vnode.leader and view.is_connected
     if is_known and document.horizon_ms - now_ms < view.timing.horizon_ms // 4:
-        yield "horizon", "", document.horizon_ms
+        yield "horizon", "", document.horizon_ms if now_ms < document.horizon_ms else 0
 
 
 def _audited(words: str) -> Iterator[tuple[str, str, int]]:

@@ -10,7 +10,8 @@
   last claim is over that any directory knows of. And the horizon is no nearer than that claim's end, so that who
   gives voters up after a restore waits for it.
 * A barrier stays. Voters that were given up may have granted what no directory knows of; nothing is granted before
-  the latest barrier that any directory remembers, and the horizon is no nearer.
+  the latest barrier that any directory remembers, and the horizon is no nearer. One further away than a horizon
+  is named, since it may come from a wrong clock; it stays all the same, for a long lease may have asked for it.
 * Who was a member then is none any more. Nodes whose directories are not given find no entry of themselves and
   count as forgotten: they fill from the others. Voters among them find one that is of no data that they may have,
   so none that lost its disk votes as if it remembered.
@@ -164,9 +165,10 @@ def _last_lapse_ms(store: Store, partition: int) -> int:
 
 
 def rebuilt(name: str, remains: Sequence[Remains], claim_key: str, back: Return | None = None,
-            moment: Callable[[int], str] = str) -> Rebuilt:
+            moment: Callable[[int], str] = str, latest_ms: int = 0) -> Rebuilt:
     """The cluster ``name`` of these directories, with a new key to prove claims by. ``back``: given, one goes back
-    to old copies where nothing newer is there. ``moment``: says a time. ``Refused`` when they are of different
+    to old copies where nothing newer is there. ``moment``: says a time. ``latest_ms``: given, the end of a horizon
+    that was written just now; a barrier that is later is warned of. ``Refused`` when they are of different
     clusters, or too few."""
     _check_alike(name, remains)
     parameters = _parameters(name, remains[0], claim_key)
@@ -192,8 +194,9 @@ def rebuilt(name: str, remains: Sequence[Remains], claim_key: str, back: Return 
     base = attrs.evolve(Replica.base(parameters), replicas=_copies(parameters, documents))
     origin = _origin(max(kept, key=lambda replica: replica.version, default=base), registrations)
     return Rebuilt(parameters, {**registrations, **absent_voters}, documents, origin,
-                   _warnings(remains, origin, old, given_up, "" if back is None else moment(
-                       back.now_ms + back.horizon_ms + parameters.skew_ms)))
+                   (*_warnings(remains, origin, old, given_up, "" if back is None else moment(
+                       back.now_ms + back.horizon_ms + parameters.skew_ms)),
+                    *_far(documents, latest_ms + parameters.skew_ms, moment) * bool(latest_ms)))
 
 
 def _copies(parameters: Parameters, documents: Mapping[int, Document]) -> int:
@@ -231,6 +234,19 @@ def _warnings(remains: Sequence[Remains], origin: Replica, old: Mapping[str, str
         found.append(f"not relied on: {'; '.join(old.values())}; started on them, their nodes fill from the others"
                      " first")
     return tuple(found)
+
+
+def _far(documents: Mapping[int, Document], latest_ms: int, moment: Callable[[int], str]) -> tuple[str, ...]:
+    """A barrier that a wrong clock or a hand has set far ahead stays in every directory, and no verb lifts it."""
+    far = {partition: document.no_grant_before_ms for partition, document in documents.items()
+           if document.no_grant_before_ms > latest_ms}
+    if not far:
+        return ()
+    which = f"{', '.join(map(str, [*far][:SHOWN]))}{', …' if len(far) > SHOWN else ''}"
+    return (f"nothing is granted in partitions {which} before {moment(max(far.values()))}, as their directories"
+            " remember from when voters were given up. That is further away than --horizon. If no lease was that"
+            " long, a clock was wrong then, or a hand: mend no_grant_before_ms in their documents in ZooKeeper"
+            " before the nodes are started, and again after each restore",)
 
 
 def outdated(remains: Sequence[Remains], moment: Callable[[int], str] = str) -> dict[str, str]:

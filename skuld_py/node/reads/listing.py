@@ -9,8 +9,9 @@ ends at its number of tasks, at ``page_bytes``, or after ``SCAN_ROWS`` records, 
 question holds a node up for long, however few of a million tasks it is after. So a page may be empty; the asker
 goes on behind ``upto``.
 
-Partitions that count no task of the question's queue in its states are passed over. Only time moves tasks on that
-are not over, from state to state, and counts follow a little later; so those states count as one.
+Partitions that count no task of the question's queue in its states are passed over. Time alone moves tasks on that
+are not over, from state to state, and counts follow a little later; so those states count as one. It also makes
+tasks dead or cancelled whose last claim lapses, so whoever looks for these among all looks where any is open.
 
 Dead and cancelled tasks are found by their index. Those in other states are looked for among all, since an index
 is in an order of its own that moves as one reads: a claim that is renewed would be listed again and again.
@@ -94,7 +95,9 @@ class Lister:
         if not self._queue:
             return range(len(self._replicas))
         counts = Tally.rows_of([replica.filing.tally for replica in self._replicas], self._queue)
-        states = self._question.states | _OPEN * bool(self._question.states & _OPEN)
+        states = self._question.states
+        if states & _OPEN or (states & _INDEXED and not self._is_indexed):
+            states |= _OPEN
         return [at for at, row in enumerate(counts)
                 if any(count and (not states or states >> state & 1) for state, count in enumerate(row))]
 

@@ -26,7 +26,8 @@ was frozen since. A leader may be among them: it hears voters that have lost the
 that it grants.
 
 A leader that is about to stop yields to the others of its cohort in turn, before anything else that it would do
-with its leadership.
+with its leadership; and so does one in quarantine. Frozen, leader and cohort stay; solo, the cohort alone does, so
+these two yield then, too.
 
 Source: Manatee's state machine evaluation, whose three kinds of lost commits came from looking at
 wishes before roles, and from writing documents that were not derived from the one read.
@@ -54,6 +55,7 @@ from skuld_py.partition.leadership import quorum
 
 Names = tuple[str, ...]
 NO_MAJORITY = "a majority of the voters is not alive"
+HELD = "held by an operator"
 
 
 @attrs.frozen
@@ -218,14 +220,16 @@ def _lead(facts: Facts, document: Document, now_ms: int) -> Action:
         return Write(kept)
     if facts.is_spent:
         return Stand(document.cohort)
-    if is_frozen(document, now_ms) or document.mode == SOLO:
-        return Rest("held by an operator")
+    if is_frozen(document, now_ms):
+        return Rest(HELD)
     if facts.is_leaving:
         return _hand_over(facts, document)
     if facts.me.name in document.outlaws:
         given = _hand_over(facts, document)
         if isinstance(given, Yield):
             return given
+    if document.mode == SOLO:
+        return Rest(HELD)
     if document.promote is not None:
         return _obey(facts, document, document.promote)
     return _move(facts, document)

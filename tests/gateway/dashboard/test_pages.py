@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -13,6 +15,7 @@ from skuld_py import Retry
 from skuld_py.calls.payloads import call
 from skuld_py.gateway.dashboard import tasks
 from skuld_py.gateway.dashboard.looking import ACTIONS
+from skuld_py.gateway.dashboard.quota_counts import KEPT_S, QuotaCounts
 from skuld_py.gateway.dashboard.rates import Rates
 from skuld_py.gateway.dashboard.rendering import POLICY, spark
 from skuld_py.model import messages as m
@@ -210,6 +213,49 @@ def test_quotas_are_shown_with_what_is_open_beside_them(visitor: Visitor) -> Non
     offered = [each for each in seen.values("a", "href") if "prefix=team-a." in each]
     assert [each.partition("?")[0] for each in offered] == [
         "/dashboard/act/set_quota", "/dashboard/act/remove_quota"]
+
+
+def test_quotas_are_counted_once_for_all_who_look_within_seconds(visitor: Visitor) -> None:
+    plain, now, counts = visitor.cluster.quota_use, [100.0], []
+
+    async def quota_use() -> Any:
+        counts.append(now[0])
+        await asyncio.sleep(0)
+        return await plain()
+
+    visitor.cluster.quota_use = quota_use
+    uses = QuotaCounts(lambda: now[0])
+    call: Any = SimpleNamespace(client=visitor.cluster)
+
+    async def looks(*at_s: float) -> list[Any]:
+        found: list[Any] = []
+        for now[0] in at_s:
+            found += await asyncio.gather(uses.of(call), uses.of(call))
+        return [[(row["prefix"], row["open"], row["tasks"]) for row in each["quotas"]] for each in found]
+
+    visitor.do(visitor.cluster.set_quota("a.", 4))
+    visitor.do(visitor.cluster.enqueue("a.x", b"x"))
+    assert visitor.do(looks(100.0, 100.0 + KEPT_S - 1)) == [[("a.", 4, 1)]] * 4 and counts == [100.0]
+    visitor.do(visitor.cluster.set_quota("a.", 9))
+    assert visitor.do(looks(101.0)) == [[("a.", 9, 1)]] * 2 and counts == [100.0], "what it is shows at once"
+    visitor.do(visitor.cluster.set_quota("b.", 5))
+    assert visitor.do(looks(102.0)) == [[("a.", 9, 1), ("b.", 5, 0)]] * 2 and counts == [100.0, 102.0]
+    visitor.do(visitor.cluster.enqueue("b.x", b"x"))
+    assert visitor.do(looks(102.0 + KEPT_S))[0][1] == ("b.", 5, 1) and counts[2:] == [102.0 + KEPT_S]
+
+
+def test_open_pages_of_limits_share_a_count(visitor: Visitor) -> None:
+    plain, counts = visitor.cluster.quota_use, []
+
+    async def quota_use() -> Any:
+        counts.append(1)
+        return await plain()
+
+    visitor.cluster.quota_use = quota_use
+    visitor.do(visitor.cluster.set_quota("a.", 4))
+    for _ in range(3):
+        assert visitor.get("/limits").values("meter", "max") == ["4"]
+    assert counts == [1]
 
 
 def test_the_history_of_partitions_says_who_changed_what_and_is_searched(visitor: Visitor) -> None:
