@@ -37,7 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "Archiver._moved", "self._confirm(done) + deleted or", "self._confirm(done) or", "X1",
            ORDER + "test_what_went_before_a_long_rest_begins_patience_anew_behind_it", seeds=0),
     mutant("archive-falls-behind", "a drain that gives way lets what has ended pile up", "Yielding.rests_until",
-           "        return min(now_s + rest_s, begun_s + tasks / (KEEP_UP * self.ends))\n",
+           "        return min(now_s + rest_s, begun_s + tasks / (KEEP_UP * ends))\n",
            "        return now_s + rest_s\n", "X1",
            PACE + "test_where_more_ends_than_that_it_keeps_up_and_goes_no_faster", seeds=0),
     mutant("archive-just-so", "a backlog stays as it is for as long as tasks end", "archive.pacing",
