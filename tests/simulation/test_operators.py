@@ -22,7 +22,7 @@ from skuld_py.simulation.operators.habits import draw
 pytestmark = pytest.mark.timeout(1_800)
 """Against what never ends; how long a run takes says how busy the machine is."""
 KEPT = Path(__file__).with_name("operator_seeds.txt")
-SEEDS, DAILY, IN_THE_DARK = 160, (3, 35, 56), 28
+SEEDS, DAILY, IN_THE_DARK = 250, (3, 35, 56), 28
 """In bulk; and those of every day."""
 FREEZE = Freeze("f", "me", "why", 1)
 WISH = Promotion("p", "lead", "n2", 1, 9_000, "me")
