@@ -115,7 +115,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "worker.seats.SeatKeeper._see_leaves", "            if has_failed:\n                return\n", ""),
     _drawn(IN_TURN, "unsealed-all-at-once", "a worker that sees to many workflows loses its seats",
            "worker.seats.SeatKeeper._see_leaves", "if self._clock() >= leave_s:", "if False:"),
-    _drawn(IN_TURN, "unsealed-behind-another-workflow", "a workflow that gives no answer keeps others from being sealed",
+    _drawn(IN_TURN, "unsealed-behind-others", "a workflow that gives no answer keeps others from being sealed",
            "worker.seats.SeatKeeper._see_leaves", "until_s = False, self._until_s.pop(workflow)",
            "until_s = False, self._until_s[workflow]"),
     _drawn("tests/worker/test_doubts.py::"
