@@ -65,6 +65,7 @@ def epochs_rise(evidence: Evidence) -> Finding:
     seated: dict[tuple[int, int], Written] = {}
     forced: dict[int, None] = {}
     """Partitions of which an operator gave voters up: their cohorts grow again."""
+    led = {(note.partition, note.epoch) for note in evidence.noted(What.LED)}
     broken = []
     for write in evidence.writes:
         before = last.get(write.partition)
@@ -76,7 +77,11 @@ def epochs_rise(evidence: Evidence) -> Finding:
         forced.update({write.partition: None} if is_given_up else {})
         sizes = (evidence.replicas, *evidence.resized)
         least = 1 if write.partition in forced or evidence.resized else evidence.replicas
-        problem = _problem(before.document if before else Document(), write.document, least, max(sizes))
+        old = before.document if before else Document()
+        if before and old.leader and (write.partition, old.epoch) not in led and any(
+                before.time_ms <= time_ms <= write.time_ms for time_ms in evidence.restored):
+            old = attrs.evolve(old, seats=())  # it was lost before anybody read it: the cohort is founded anew
+        problem = _problem(old, write.document, least, max(sizes))
         if problem:
             broken.append(f"partition {write.partition}: {problem}: {before} and then {write}")
         last[write.partition] = write

@@ -135,6 +135,7 @@ class Evidence:
     ``going``: task -> when the first node deleted it as garbage, all knowing that it was; ``collected``: task ->
     when the last one had. ``keep_ms``: how long what has ended is kept.
     ``resized``: how many copies were wanted besides ``replicas``.
+    ``restored``: when all that ZooKeeper had was lost, and the cluster was put back from its directories.
     """
 
     history: History = attrs.field(factory=History)
@@ -160,6 +161,7 @@ class Evidence:
     going: Mapping[bytes, int] = attrs.field(factory=dict)
     keep_ms: int = 0
     resized: Sequence[int] = ()
+    restored: Sequence[int] = ()
 
     def partition(self, task_id: bytes) -> int:
         """Where a task lives."""

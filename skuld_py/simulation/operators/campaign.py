@@ -157,9 +157,10 @@ class Operated(Campaign):
     # -- judgement -----------------------------------------------------------------------------
 
     def evidence(self, owners: Mapping[int, Sequence[str]]) -> Evidence:
-        """Also of how many copies were wanted."""
+        """Also of how many copies were wanted, and of restores."""
         sizes = range(1, len(self.options.nodes) + 1) if self.plan.resizes_every_ms else ()
-        return attrs.evolve(super().evidence(owners), resized=tuple(sizes))
+        return attrs.evolve(super().evidence(owners), resized=tuple(sizes),
+                            restored=tuple(self.disasters.restored))
 
     def check(self, evidence: Evidence) -> list[Finding]:
         """The usual rules, and those of operators."""

@@ -74,7 +74,7 @@ def check(evidence: Evidence) -> list[Finding]:
             frozen_stays(steps, evidence), solo_stays(steps), wishes_are_obeyed_once(steps),
             wishes_end_with_the_epoch(steps), forced_as_was_said(steps, evidence), barriers_hold(evidence),
             horizons_outlast_restores(evidence), writes_are_few(evidence),
-            epochs_outlast_restores(evidence.writes), barriers_outlast_restores(evidence.writes)]
+            epochs_outlast_restores(evidence.writes), barriers_outlast_restores(evidence)]
 
 
 def operators_keep_to_their_fields(steps: Sequence[Step]) -> Finding:
@@ -261,15 +261,16 @@ def epochs_outlast_restores(writes: Sequence[Written]) -> Finding:
     return judge("P10 epochs outlast restores", count or len(highest), broken)
 
 
-def barriers_outlast_restores(writes: Sequence[Written]) -> Finding:
+def barriers_outlast_restores(evidence: Evidence) -> Finding:
     """[P12] Whatever becomes of a document, no later one lets claims be granted earlier: what those who were given
-    up have granted goes on."""
+    up have granted goes on. Once a barrier is over by everybody's clock, nobody needs to know of it."""
     latest: dict[int, Document] = {}
     broken, count = [], 0
-    for write in writes:
+    for write in evidence.writes:
         known, new = latest.get(write.partition, write.document), write.document
         count += known.no_grant_before_ms > 0
-        if new.no_grant_before_ms < known.no_grant_before_ms:
+        since_ms = evidence.wall_start_ms + write.time_ms - evidence.skew_ms
+        if new.no_grant_before_ms < known.no_grant_before_ms and since_ms < known.no_grant_before_ms:
             broken.append(f"nothing before {known.no_grant_before_ms} said {known}, and then: {write}")
         else:
             latest[write.partition] = new
