@@ -46,6 +46,7 @@ from skuld_py.model.ids import IdMint
 from skuld_py.model.setting import UNSET
 from skuld_py.partition.data import tables
 from skuld_py.simulation.checkers import ALL, Checker, check
+from skuld_py.simulation.checkers.epochs import epochs_rise
 from skuld_py.simulation.checkers.evidence import EVIDENCE_MAX
 from skuld_py.simulation.checkers.interface import refusals_have_no_effect
 from skuld_py.simulation.checkers.keys import lanes_are_in_order
@@ -85,6 +86,11 @@ def test_a_renewal_that_was_refused_may_be_there_where_links_repeat_messages(rep
     story = Story().claim(end_ms=60).renew(TOKEN, 0, 20).store("history", KEY, record(TOKEN)).know(repeats=repeats)
 
     assert bool(refusals_have_no_effect(story.evidence()).evidence) is not repeats
+
+
+@pytest.mark.parametrize("build", claims.OPERATED)
+def test_operators_may_change_cohorts(build: Build) -> None:
+    assert epochs_rise(build().evidence()).evidence == ()
 
 
 @pytest.mark.parametrize("build", needs.IGNORED)

@@ -14,8 +14,6 @@ from simulation.story import OTHER, TASK, Story
 from skuld_py.model.document import Force, Freeze, Loss, Promotion
 from skuld_py.partition.candidacy import GIVEN_UP
 from skuld_py.simulation.campaign import Verdict
-from skuld_py.simulation.checkers.epochs import epochs_rise
-from skuld_py.simulation.notes import What
 from skuld_py.simulation.operators import __main__ as command
 from skuld_py.simulation.operators import met, rules
 from skuld_py.simulation.operators.campaign import run, without
@@ -149,16 +147,6 @@ def test_what_may_be_is_let_pass(documents: list[tuple[int, dict[str, Any]]]) ->
     ("P12", [(3, {"no_grant_before_ms": 500}), (3, {"leader": "", "cause": "restored from data directories"})])])
 def test_a_breach_is_seen(rule: str, documents: list[tuple[int, dict[str, Any]]]) -> None:
     assert rule in broken(*documents)
-
-
-def test_a_document_that_was_lost_before_anybody_read_it_founds_nothing() -> None:
-    def verdict(restored_ms: int, *, is_led: bool) -> object:
-        story = Story().know(restored=(restored_ms,)).write(1, 2, era=1)
-        story = story.note(2, "n1", What.LED, 1) if is_led else story
-        return epochs_rise(story.write(2, 4, era=2).evidence()).verdict
-
-    assert verdict(2, is_led=False) is True
-    assert verdict(2, is_led=True) is verdict(1, is_led=False) is verdict(5, is_led=False) is False
 
 
 def test_nobody_needs_to_know_of_a_barrier_that_is_over() -> None:

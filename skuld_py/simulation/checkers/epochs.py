@@ -77,9 +77,9 @@ def epochs_rise(evidence: Evidence) -> Finding:
         forced.update({write.partition: None} if is_given_up else {})
         sizes = (evidence.replicas, *evidence.resized)
         least = 1 if write.partition in forced or evidence.resized else evidence.replicas
-        old = before.document if before else Document()
-        if before and old.leader and (write.partition, old.epoch) not in led and any(
-                before.time_ms <= time_ms <= write.time_ms for time_ms in evidence.restored):
+        old, since_ms = (before.document, before.time_ms) if before else (Document(), 0)
+        if old.leader and (write.partition, old.epoch) not in led and any(
+                since_ms <= time_ms <= write.time_ms for time_ms in evidence.restored):
             old = attrs.evolve(old, seats=())  # it was lost before anybody read it: the cohort is founded anew
         problem = _problem(old, write.document, least, max(sizes))
         if problem:

@@ -18,7 +18,7 @@ from simulation.story import (
     log_key,
     record,
 )
-from skuld_py.model.document import Floor, Previous
+from skuld_py.model.document import LEAD, REAP, Floor, Loss, Previous, Promotion
 from skuld_py.model.history import SNOOZED, token_of
 from skuld_py.model.messages import Acked
 from skuld_py.model.setting import UNSET
@@ -34,6 +34,21 @@ LATER = token_of(2, 1)
 def led() -> Story:
     """n1 leads epoch 1 from 1 ms on."""
     return Story().write(1, 1)
+
+
+def wish(kind: str) -> Promotion:
+    """That n3 leads, or is no voter any more."""
+    return Promotion("wish", kind, "n3", 1, 9_000, "me")
+
+
+OPERATED = (
+    lambda: led().write(2, 2, cohort=("n1", "n2"), loss=Loss(2, ("n3",), ("n1", "n2"), "me", "why", 1, 1_100))
+    .write(3, 3, cohort=("n1", "n2")),
+    lambda: led().write(1, 2, promote=wish(REAP)).write(2, 3, cohort=("n1", "n2")),
+    lambda: led().know(resized=(2,)).write(2, 3, cohort=("n1", "n2")),
+    lambda: led().write(1, 2, "", era=1).write(2, 3, era=1),
+)
+"""Documents that an operator had changed: voters given up or reaped, fewer copies, a cluster that was restored."""
 
 
 def seated(*tokens: int, at_ms: int = 30, node: str = "n2") -> Story:
@@ -123,6 +138,17 @@ CASES: Cases = {
                                   "era"),
             "an era that moves": (lambda: Story().write(1, 1, era=1).write(2, 2, era=2), "era"),
             "an era that is forgotten": (lambda: Story().write(1, 1, era=1).write(2, 2), "era"),
+            "a small cohort beside a wish": (
+                lambda: led().write(1, 2, promote=wish(LEAD)).write(2, 3, cohort=("n1", "n2")), "cohort of 2"),
+            "an era that moves in a restore, though it was led": (
+                lambda: Story().know(restored=(2,)).write(1, 1, era=1).note(1, "n1", What.LED).write(2, 3, era=2),
+                "era"),
+            "an era that moves after a restore": (
+                lambda: Story().know(restored=(1,)).write(1, 2, era=1).write(2, 3, era=2), "era"),
+            "an era that moves before a restore": (
+                lambda: Story().know(restored=(4,)).write(1, 2, era=1).write(2, 3, era=2), "era"),
+            "an era that is not that of the restore": (
+                lambda: Story().know(restored=(2,)).write(1, 2, "", era=1).write(2, 3, era=2), "era"),
             "an era from nowhere": (lambda: Story().write(3, 1, era=2), "era"),
             "a horizon that falls": (
                 lambda: Story().write(1, 1, horizon_ms=9).write(2, 2, horizon_ms=8), "horizon"),
@@ -133,7 +159,9 @@ CASES: Cases = {
         },
         lambda: Story().write(1, 1, era=1).note(1, "n1", What.LED).write(1, 2, era=1, horizon_ms=50)
         .write(3, 3, "n2", ("n2", "n3", "n1"), era=1, horizon_ms=50)
-        .write(4, 4, "n4", ("n4", "n1", "n2"), era=4, horizon_ms=60).note(9, "n2", What.LED, 3)),
+        .write(4, 4, "n4", ("n4", "n1", "n2"), era=4, horizon_ms=60).note(9, "n2", What.LED, 3)
+        .know(restored=(4, 12)).write(5, 9, "n4", ("n4", "n1", "n2"), era=5, horizon_ms=60)
+        .write(6, 12, "n4", ("n4", "n1", "n2"), era=6, horizon_ms=60)),
     epochs.leaders_know_all_claims: (
         {
             "knows nothing": (seated, "n2"),
