@@ -199,11 +199,18 @@ def _call_of(payload: bytes) -> tuple[str | None, str | None]:
     return function, content.decode() if word == "json" else None
 
 
-class Rows:
-    """Makes rows of the records that an archiver is given, for a store. ``cluster`` stands in each."""
+def _as_they_are(rows: Sequence[Row]) -> Sequence[Row]:
+    return rows
 
-    def __init__(self, store: Store, cluster: str, now_ms: Callable[[], int]) -> None:
+
+class Rows:
+    """Makes rows of the records that an archiver is given, for a store. ``cluster`` stands in each. ``dated`` adds
+    ends that records do not show (``causes``)."""
+
+    def __init__(self, store: Store, cluster: str, now_ms: Callable[[], int],
+                 dated: Callable[[Sequence[Row]], Sequence[Row]] = _as_they_are) -> None:
         self._store = store
+        self._dated = dated
         self._cluster = cluster
         self._now_ms = now_ms
         self.begin, self.settled, self.end = store.begin, store.settled, store.end
@@ -212,8 +219,8 @@ class Rows:
         """Write rows; returns when they are durable. ``Refused`` when they cannot be written."""
         cluster, now_ms = self._cluster, self._now_ms()
         texts = to_texts(b"".join(record[0] for record, _ in given))
-        self._store.write(batch, [row_of_record(record, text, cluster, digest, now_ms)
-                                  for (record, digest), text in zip(given, texts, strict=True)])
+        self._store.write(batch, self._dated([row_of_record(record, text, cluster, digest, now_ms)
+                                              for (record, digest), text in zip(given, texts, strict=True)]))
 
 
 def task_of(row: Mapping[str, Any]) -> Task:
@@ -254,7 +261,8 @@ def day_of_id(task_id: bytes) -> str:
 
 def ended_ms(task: Task) -> int | None:
     """When it was completed or cancelled, or failed for the last time. When one died of something else is not
-    noted: here it is when it expired, or when its last lease ended; None when it never had one."""
+    noted: here it is when it expired, or when its last lease ended; None when it never had one: then what it died
+    of may tell it (``causes``)."""
     if task.completed_ms is not None or task.cancelled_ms is not None:
         return task.cancelled_ms if task.completed_ms is None else task.completed_ms
     if task.death == "expired":

@@ -18,6 +18,7 @@ from skuld_py.archive.archiver import AT_ONCE, Question
 from skuld_py.client.archiving import Page
 from skuld_py.client.async_client import AsyncClient
 from skuld_py.errors import SkuldError
+from skuld_py.model.task import Task
 
 T = TypeVar("T")
 LEAVE_S = 2.0
@@ -50,6 +51,13 @@ class ClusterSource:
     def archived(self, pages: Sequence[Page]) -> list[int | SkuldError]:
         """Have pages deleted; how many tasks of each were."""
         return self._all([self._client.archived(page) for page in pages])
+
+    def tasks(self, ids: Sequence[bytes]) -> list[Task]:
+        """Those that exist of some tasks. ``SkuldError`` where nobody says."""
+        [answer] = self._all([self._client.get_many(ids)])
+        if isinstance(answer, SkuldError):
+            raise answer
+        return answer
 
     def _all(self, calls: Sequence[Coroutine[Any, Any, T]]) -> list[T | SkuldError]:
         return asyncio.run_coroutine_threadsafe(_gathered(calls), self._loop).result()

@@ -161,6 +161,7 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
 def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: Site | None, conf: dict[str, str],
               progress: _Progress, rate: float | None) -> Archiver:
     from skuld_py.archive.archiver import Archiver
+    from skuld_py.archive.causes import Causes
     from skuld_py.archive.pacing import AtMost, Full, Yielding
     from skuld_py.archive.rows import BatchNames, Rows
     from skuld_py.archive.source import one_beside, source_of
@@ -170,7 +171,8 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
     with connected(nodes, timeout_s) as client:
         partitions, cluster = len(client.status().partitions), client.greeting().cluster
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
-    sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster, now_ms)
+    sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster, now_ms,
+                Causes(source.tasks).dated)
     pace = Yielding() if rate is None else Full() if rate == inf else AtMost(rate)
     return Archiver(source, sink, partitions, name_batch=BatchNames(now_ms, secrets.randbits(32)), clock=monotonic,
                     pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress, pace=pace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
+CAUSES = "tests/archive/test_causes.py::"
 NAMED = "test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id"
 OFFERED = "tests/node/test_offering.py::"
 ORDER, PACE, DISK, FORM, LAYOUT, KILLED, DELTA = (f"tests/archive/test_{name}.py::" for name in (
@@ -264,4 +265,25 @@ MUTANTS: tuple[Mutant, ...] = (
            "rows._made_ms",
            "    return 0 if enqueued_ms == time_of(from_text(row[\"id\"])) else enqueued_ms\n",
            "    return 0 if enqueued_ms else enqueued_ms\n", "A3", FORM + NAMED, seeds=0),
+    mutant("archive-causes-unasked", "nobody is asked when a task died of another", "cli.archive._archiver",
+           "cluster, now_ms,\n                Causes(source.tasks).dated)", "cluster, now_ms)", "D7",
+           "tests/system/test_archive.py::test_what_died_of_another_ended_when_that_did", seeds=0),
+    mutant("archive-last-cause", "a task died when the last of those it needed had failed", "causes._first",
+           "min(failed)", "max(failed)", "D7",
+           CAUSES + "test_it_died_when_the_first_of_its_dependencies_failed", seeds=0),
+    mutant("archive-died-unborn", "a task died before it was asked for", "causes._first",
+           "max(enqueued_ms, min(failed))", "min(failed)", "D7",
+           CAUSES + "test_one_that_came_later_died_at_once", seeds=0),
+    mutant("archive-causes-of-causes", "what a dependency died of is not followed", "Causes._followed",
+           "            wanted = [dep for each in found.values() for dep in each.deps]\n",
+           "            break\n", "D7", CAUSES + "test_causes_are_followed", seeds=0),
+    mutant("archive-causes-without-bound", "any number of causes is asked for", "Causes._followed",
+           "[: TASKS - len(asked)]", "", "D7", CAUSES + "test_a_long_way_ends_and_a_circle_does", seeds=0),
+    mutant("archive-revived-cause", "a task that was revived since counts as one that failed", "Causes._followed",
+           " if task.state in FAILED}", "}", "D7",
+           CAUSES + "test_a_dependency_that_was_revived_or_is_away_tells_nothing", seeds=0),
+    mutant("archive-waits-for-causes", "a batch is not written while nobody tells of causes", "Causes._followed",
+           "            except SkuldError:\n                break\n",
+           "            except KeyError:\n                break\n", "D7",
+           CAUSES + "test_where_nobody_answers_ends_stay_unknown", seeds=0),
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -27,7 +28,7 @@ from skuld_py.archive.rows import task_of
 from skuld_py.archive.spark_history import History
 from skuld_py.cli.main import main
 from skuld_py.embedded.local import LocalCluster
-from skuld_py.model.ids import partition_of
+from skuld_py.model.ids import partition_of, to_text
 from skuld_py.worker.spark_session import SparkRuntime
 from system.conftest import SKEW_MS, await_leaders
 
@@ -218,3 +219,19 @@ def assert_the_archive_holds(runtime: SparkRuntime, root: Path, ended: dict[Task
 
     ran = CliRunner().invoke(main, ["history", str(root), "--queue", "007", "--state", "dead", "--count"])
     assert (ran.exit_code, ran.stdout) == (0, f"{EACH}\n")
+
+
+def test_what_died_of_another_ended_when_that_did(cluster: LocalCluster, tmp_path: Path) -> None:
+    with Client(cluster.addresses, timeout_s=30) as client:
+        first = client.enqueue("plain", b"first")
+        second = client.enqueue("plain", b"second", deps=[first], on_dep_failure="fail")
+        third = client.enqueue("plain", b"third", deps=[second], on_dep_failure="fail")
+        client.cancel(first)
+        await_true(lambda: client.get(third).state == "dead", client, "the last one has died")
+        cancelled_ms = client.get(first).cancelled_ms
+    archive_all(cluster, tmp_path / "archive", 3)
+
+    found = pq.read_table(tmp_path / "archive" / "files", columns=["id", "death", "ended_ms"]).to_pylist()
+    assert {row["id"]: (row["death"], row["ended_ms"]) for row in found} == {
+        to_text(first): ("", cancelled_ms), to_text(second): ("dep_failed", cancelled_ms),
+        to_text(third): ("dep_failed", cancelled_ms)}
