@@ -78,7 +78,7 @@ def epochs_rise(evidence: Evidence) -> Finding:
         sizes = (evidence.replicas, *evidence.resized)
         least = 1 if write.partition in forced or evidence.resized else evidence.replicas
         old, since_ms = (before.document, before.time_ms) if before else (Document(), 0)
-        if old.leader and (write.partition, old.epoch) not in led and any(
+        if write.document.epoch > old.epoch and old.leader and (write.partition, old.epoch) not in led and any(
                 since_ms <= time_ms <= write.time_ms for time_ms in evidence.restored):
             old = attrs.evolve(old, seats=())  # it was lost before anybody read it: the cohort is founded anew
         problem = _problem(old, write.document, least, max(sizes))

@@ -161,6 +161,7 @@ CASES: Cases = {
         .write(3, 3, "n2", ("n2", "n3", "n1"), era=1, horizon_ms=50)
         .write(4, 4, "n4", ("n4", "n1", "n2"), era=4, horizon_ms=60).note(9, "n2", What.LED, 3)
         .know(restored=(4, 12)).write(5, 9, "n4", ("n4", "n1", "n2"), era=5, horizon_ms=60)
+        .write(6, 12, "n4", ("n4", "n1", "n2"), era=6, horizon_ms=60)
         .write(6, 12, "n4", ("n4", "n1", "n2"), era=6, horizon_ms=60)),
     epochs.leaders_know_all_claims: (
         {
