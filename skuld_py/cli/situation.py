@@ -115,7 +115,8 @@ def _oldest_blocked(connection: Connection, queue: str, timeout_s: float) -> byt
 def look(connection: Connection, timeout_s: float) -> Situation:
     """The situation, over a connection that stays."""
     greeted = connection.greet(timeout_s)
-    described = connection.call(m.Describe(connection.next_request()), timeout_s, is_idempotent=True)
+    described = connection.call(m.Describe(connection.next_request(), reads_unproven=True), timeout_s,
+                                is_idempotent=True)
     assert isinstance(described, m.Described), described
     if len(described.nodes) < greeted.replicas:
         return Situation(greeted, described, doubt="no partition is placed yet")

@@ -53,17 +53,17 @@ class LeadershipRequests:
             view.limits.payload_bytes, members, view.protocol, view.release))
 
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:
-        is_unproven = message.reads_unproven and not self._view.notary.demands(now_ms)
-        self._outbox.reply(origin, attrs.evolve(
-            self.description(origin.request, now_ms), is_unproven=is_unproven))
+        told = self.description(origin.request, now_ms)
+        self._outbox.reply(origin, told if message.reads_unproven else attrs.evolve(told, is_unproven=False))
 
     def description(self, request: int, now_ms: int) -> m.Described:
         """The cluster as seen from here."""
         gossiper = self._steward.gossiper
-        return described(self._view, request, self._timekeeper.agreement,
+        told = described(self._view, request, self._timekeeper.agreement,
                          (*self._moves.rows(), *gossiper.moves()), gossiper.collections(), gossiper.programs,
                          self._steward.silent, gossiper.workers,
                          held(self._view, now_ms, self._steward.audits.lacking))
+        return attrs.evolve(told, is_unproven=not self._view.notary.demands(now_ms))
 
     def _request_vote(self, now_ms: int, peer: str, message: m.RequestVote) -> m.Vote | None:
         vnode = self._ownership.vnode(message.partition)
