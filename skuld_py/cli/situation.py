@@ -185,7 +185,8 @@ def node_table(described: m.Described) -> Table:
     """The nodes, a row each."""
     rows = table("node", "state", "leads>", "owns>", "clock", "release", "rules>")
     for node in described.nodes:
-        rows.add_row(node.name, "live" if node.is_live else "down", str(node.leads), str(node.owns),
+        state = "down" if not node.is_live else "leaves" if node.is_leaving else "live"
+        rows.add_row(node.name, state, str(node.leads), str(node.owns),
                      "" if node.clock == "unheard" else offset_said(node), node.release,
                      str(node.rules) if node.rules else "")
     return rows

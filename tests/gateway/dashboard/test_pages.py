@@ -19,6 +19,7 @@ from skuld_py.gateway.dashboard.quota_counts import KEPT_S, QuotaCounts
 from skuld_py.gateway.dashboard.rates import Rates
 from skuld_py.gateway.dashboard.rendering import POLICY, spark
 from skuld_py.model import messages as m
+from skuld_py.node.leadership import requests
 from skuld_py.node.reads import listing
 from skuld_py.verbs.options import STATES
 
@@ -322,6 +323,19 @@ def test_a_node_is_put_into_quarantine_trusted_again_or_reaped_from_its_row(
     asked = visitor.get(back.removeprefix("/dashboard"))
     assert "off=on" in back and "checked" in next(
         given for tag, given in asked.tags if tag == "input" and given.get("name") == "off")
+
+
+def test_members_are_shown_with_whom_each_watches_and_who_leaves(
+        visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = visitor.do(visitor.cluster.status()).node
+    monkeypatch.setattr("skuld_py.node.leadership.requests.watches_of", lambda replica: {name: "n<2>:1"})
+    seen = visitor.get("/members")
+    assert "n<2>:1" in seen.words and "/dashboard/partitions?node=n%3C2%3E%3A1" in seen.values("a", "href")
+
+    described = requests.described
+    monkeypatch.setattr("skuld_py.node.leadership.requests.described", lambda *given: attrs.evolve(
+        made := described(*given), nodes=tuple(attrs.evolve(row, is_leaving=True) for row in made.nodes)))
+    assert "leaves" in visitor.get("/members").words and f"node {name} is taken out" in visitor.get("").words
 
 
 ADDRESSES = (
