@@ -43,7 +43,7 @@ _STEERING = frozenset({"retry", "retry_all", "cancel_all", "purge_all", "move_al
                        "pause", "resume", "purge", "put_schedule",
                        "remove_schedule", "set_limits", "remove_limits", "set_quota", "remove_quota",
                        "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
-                       "quarantine", "reap", "force_epoch"})
+                       "quarantine", "reap", "drain", "force_epoch"})
 
 VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
     Role.NODE: frozenset({PEER}),

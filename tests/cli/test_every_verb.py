@@ -22,7 +22,7 @@ VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew
            "purge_all": "bulk purge", "move_all": "bulk move", "release_all": "bulk release", "update": "append",
            "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
            "result": "results", "snooze_many": "snooze",
-           "force_epoch": "cluster force-epoch",
+           "force_epoch": "cluster force-epoch", "drain": "cluster remove",
            "submit_workflow": "workflow submit", "workflow": "workflow status", "workflows": "workflow list",
            "await_workflow": "workflow await", "kill_workflow": "workflow kill", "follow_log": "cluster log",
            "partition_history": "cluster history",

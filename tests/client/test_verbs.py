@@ -927,6 +927,16 @@ def how_partitions_came_about_is_told(client: Any, queue: str) -> None:
         client.partition_history(4_000)
 
 
+@of("drain")
+def nodes_that_all_copies_need_are_not_taken_out(client: Any, queue: str) -> None:
+    name = client.status().node
+    for node, code in ((name, "too_few_nodes"), ("127.0.0.1:1", "unknown_node")):
+        with pytest.raises(Refused) as refused:
+            client.drain(node)
+        assert refused.value.code in (code, "unknown_node"), "in memory no node is in the log"
+    assert not any(node.is_leaving for node in client.status().nodes)
+
+
 @of("quarantine", "reap")
 def nodes_are_in_quarantine_and_the_living_are_not_reaped(client: Any, queue: str) -> None:
     status = client.status()

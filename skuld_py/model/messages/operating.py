@@ -1,4 +1,4 @@
-"""How operators hold partitions where they are, and wish who leads them.
+"""How operators hold partitions where they are, and wish who leads them; and how they take nodes out.
 
 Any node takes it, for some partitions at a time: it reads each document, changes it and swaps it. Repeated it
 comes to the same, so an answer that was lost is asked for again.
@@ -58,6 +58,19 @@ class Steered(Message):
     changed: int = fields.number()
     next: int = fields.number()
     refused: tuple[RefusalRow, ...] = fields.rows(RefusalRow, STEERED_MAX)
+
+
+@attrs.frozen
+class Retire(Message):
+    """Place nothing on a node any more, alive or dead, so that it hands on what it has; ``is_back``: place it
+    again. Written into the coordination log. Answered by ``Decreed``, of no workflow; refused as ``unknown_node``,
+    and as ``too_few_nodes`` where too few would be left to keep all copies."""
+
+    roles = ROLE_CLIENT
+    since = 3
+    request: int = fields.number()
+    node: str = fields.wide_name()
+    is_back: bool = fields.truth()
 
 
 @attrs.frozen
