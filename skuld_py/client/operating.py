@@ -91,6 +91,12 @@ class Operating:
         return (yield from self._steer("rebalance", partition, reason=reason, for_ms=within_ms))
 
     @verb
+    def withdraw(self, partition: int | None = None, *, reason: str = "") -> Work[Overseen]:
+        """Take back what ``promote``, ``reorder``, ``rebalance`` or ``reap`` has wished, where it was not obeyed
+        yet. Who was to be reaped stays in quarantine."""
+        return (yield from self._steer("withdraw", partition, reason=reason))
+
+    @verb
     def solo(self, partition: int | None = None, *, off: bool = False, reason: str = "") -> Work[Overseen]:
         """Let the voters of a partition stay as they are, however many nodes come; ``off``: let them grow."""
         kind = "normal" if checking.as_flag("off", off) else "solo"

@@ -44,7 +44,7 @@ HELD = {
                " logs",
     "floor": "led by a node that was not compared yet with enough voters of the leader before it, so what"
              " it lacks is not known: {}",
-    "promotion": "waiting for what an operator wished: {}",
+    "promotion": "waiting for what an operator wished: {}; 'skuld withdraw' takes it back",
     "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
 """What may be held of a partition, in words."""
 

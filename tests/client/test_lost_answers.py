@@ -138,6 +138,7 @@ ROWS = (
     Row("promote", m.Steer, lambda world: world.me.promote(world.me.status().node, 0)),
     Row("reorder", m.Steer, lambda world: refused(world.me.reorder, world.me.status().node, 0)),
     Row("rebalance", m.Steer, lambda world: world.me.rebalance(0)),
+    Row("withdraw", m.Steer, lambda world: world.me.withdraw(0)),
     Row("solo", m.Steer, lambda world: world.me.solo(0)),
     Row("quarantine", m.Steer, lambda world: refused(world.me.quarantine, world.me.status().node, 0)),
     Row("reap", m.Steer, lambda world: refused(world.me.reap, world.me.status().node, 0)),

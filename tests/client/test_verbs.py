@@ -951,9 +951,10 @@ def nodes_are_in_quarantine_and_the_living_are_not_reaped(client: Any, queue: st
     assert client.quarantine("nowhere:1", off=True).changed == 0
 
 
-@of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder", "force_epoch")
+@of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder", "withdraw", "force_epoch")
 def partitions_are_held_and_let_go(client: Any, queue: str) -> None:
     leader = client.status().partitions[0].leader
+    assert client.withdraw(0).changed == 0
 
     assert client.freeze(0, reason="why", for_s=60).changed == 1
     for wish in (partial(client.promote, leader), partial(client.reorder, leader), client.rebalance):

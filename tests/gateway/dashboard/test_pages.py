@@ -194,7 +194,7 @@ def test_every_action_is_offered_by_some_page(hostile: tuple[Visitor, list[str]]
              for each in (*seen.values("a", "href"), *seen.values("form", "action"),
                           *seen.values("button", "formaction")) if each and "/act/" in each}
 
-    assert {*ACTIONS} - found <= {"reap", "kill_workflow", "force_epoch", "pause"}
+    assert {*ACTIONS} - found <= {"reap", "kill_workflow", "force_epoch", "pause", "withdraw"}
 
 
 def _ids(seen: Seen) -> list[str]:
