@@ -166,7 +166,8 @@ class Walk:
                 ("/members", "promote", {}), ("/members", "quarantine", {"reason": "its disk"}),
                 ("/members", "quarantine", {}),
                 ("/limits", "set_quota", {"prefix": "evil.", "open": "9"}), ("/limits", "remove_quota", {}),
-                ("/schedules", "put_schedule", {"name": "later", "queue": "evil", "every_s": "3600", "payload": "x"}),
+                ("/schedules", "put_schedule", {"name": "later", "queue": "evil", "every_s": "3600",
+                                                "payload": "x"}),
                 ("/tasks?queue=fresh", "cancel_all", {}), ("/tasks?queue=dying", "purge_all", {}),
                 ("/partitions", "rebalance", {}), ("/partitions", "solo", {}),
                 ("/workflow?id=census", "kill_workflow", {"reason": "enough"})):
