@@ -144,17 +144,20 @@ def concerns(situation: Situation) -> list[judged.Concern]:
 def document(situation: Situation) -> dict[str, Any]:
     """The situation as JSON has it."""
     greeted, described = situation.greeted, situation.described
-    services = services_of(described)
+    services, found = services_of(described), concerns(situation)
     return {
         "cluster": greeted.cluster, "partitions_total": greeted.partitions, "replicas": greeted.replicas,
         "skew_ms": greeted.skew_ms, "seen_by": described.node, "session": described.session,
-        "service": worst(services).value, "attention": attention(situation),
+        "level": judged.level_of(worst(services), found), "service": worst(services).value,
+        "attention": attention(situation), "concerns": [attrs.asdict(each) for each in found],
         "nodes": [attrs.asdict(row) for row in described.nodes],
         "partitions": [{**attrs.asdict(row), "service": services[row.partition].value}
                        for row in described.partitions],
         "moves": [attrs.asdict(row) for row in described.moves],
         "paused": list(described.paused),
         "is_unproven": described.is_unproven,
+        "held": [attrs.asdict(row) for row in described.held],
+        "starved": [attrs.asdict(row) for row in described.starved],
         "blocked": [attrs.asdict(row) for row in situation.blocked],
         "collection": None if situation.collection is None else attrs.asdict(situation.collection),
         "queues": None if situation.doubt else [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.test_verify import STATES
+from skuld_py.cli.situation import document
 from skuld_py.verbs.attention import Facts
 from skuld_py.verbs.situations import Status, status_of
 
@@ -21,3 +22,6 @@ def test_its_level_is_that_of_verify_and_each_of_its_fields_is_said(state: str) 
 
     assert (told["level"], told["service"]) == (("ok", "warning", "critical")[level], service)
     assert told.keys() == Status.__annotations__.keys()
+    shown = document(situation)
+    assert [shown[name] for name in ("level", "service", "held")] == [
+        told[name] for name in ("level", "service", "held")]
