@@ -38,8 +38,8 @@ def documents(name: str, partition: int | None, hosts: str, timeout_s: float, as
 
     parameters = read_parameters(hosts, check_name("cluster", name), timeout_s)
     if partition is not None and partition >= parameters.partitions:
-        raise Refused("unknown_partition", f"PARTITION: cluster {name} has {parameters.partitions} partitions, 0 to"
-                      f" {parameters.partitions - 1}", partition=partition)
+        raise Refused("unknown_partition", f"PARTITION: cluster {name} has {parameters.partitions} partitions, 0"
+                      f" to {parameters.partitions - 1}", partition=partition)
     found = read_texts(hosts, parameters, timeout_s)
     for each in range(parameters.partitions) if partition is None else [partition]:
         version, text = found.get(each, (-1, ""))

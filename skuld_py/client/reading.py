@@ -189,9 +189,9 @@ class Reading:
         ``function``: only calls of the task function of this name. ``argument``, ``header``, ``error``: only those
         of which an argument, typed as ``value`` or ``name=value``, a header, ``name=value``, or the last error is
         like this pattern, ``*`` for any text, large letters like small ones. Nodes do not look into payloads: all
-        tasks that are asked for otherwise are read, and the others left out here. ``partition``: only those of this one; all
-        partitions may so be read side by side. A node of a release before 0.2 gives those of all the same.
-        ``after``: only those behind this id, whether there is such a task or not.
+        tasks that are asked for otherwise are read, and the others left out here. ``partition``: only those of
+        this one; all partitions may so be read side by side. A node of a release before 0.2 gives those of all the
+        same. ``after``: only those behind this id, whether there is such a task or not.
         """
         wanted = Wanted(function, argument, header, error)
         question = self._question(queue, states, since, until, wanted, page, partition, after)

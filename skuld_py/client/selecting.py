@@ -1,6 +1,6 @@
-"""The verbs about all tasks of which something is so: those of a queue, that call a function with such an argument,
-that have such a header, that failed with such an error, that were enqueued between two times. Dead ones are
-retried, those that wait are cancelled, both are purged, and claims are taken from their holder.
+"""The verbs about all tasks of which something is so: those of a queue, that call a function with such an
+argument, that have such a header, that failed with such an error, that were enqueued between two times. Dead ones
+are retried, those that wait are cancelled, both are purged, and claims are taken from their holder.
 
 A page is found and done at a time: memory stays bounded, and after an error some are done. Asked for again, it
 goes on with the others, since what is done is not found any more. With ``dry_run`` it only counts.

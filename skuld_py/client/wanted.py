@@ -1,4 +1,4 @@
-"""Which tasks are looked for beside what nodes know of them: by their call, an argument, a header, their last error.
+"""Which tasks are looked for beside what nodes know of them: by call, argument, header and last error.
 
 Patterns are texts in which ``*`` is any text, and large letters are like small ones. No other sign means anything
 in them: errors and arguments are full of brackets and question marks. A pattern is matched part by part from the

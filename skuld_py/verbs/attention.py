@@ -98,7 +98,7 @@ def collection_of(described: m.Described) -> Collection | None:
 
 
 def level_of(service: Service, found: Sequence[Concern]) -> str:
-    """How bad it is, in a word: whether claims are granted and tasks stored decides, not which concern there is."""
+    """How bad it is: whether claims are granted and tasks stored decides, not which concern there is."""
     if service is not Service.FULL:
         return "critical"
     return "warning" if any(concern.kind not in CHOSEN for concern in found) else "ok"

@@ -163,8 +163,8 @@ FUNCTION = Option(
 ARGUMENT = Option(
     "argument", Line(1, 500, "day=2026-11-*"), None, shown="all", word="PATTERN",
     help="Only calls with an argument like this, VALUE or NAME=VALUE; * is any text.",
-    told="Only calls with an argument like this pattern, VALUE or NAME=VALUE: * is any text, large letters are like"
-         " small ones.")
+    told="Only calls with an argument like this pattern, VALUE or NAME=VALUE: * is any text, large letters are"
+         " like small ones.")
 HEADER = Option(
     "header", Line(1, 500, "tenant=acme*"), None, shown="all", word="PATTERN",
     help="Only tasks with a header like this, NAME=VALUE; * is any text.",

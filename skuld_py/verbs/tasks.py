@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 from skuld_py.verbs import documents as d
 from skuld_py.verbs.options import (
     ANY_QUEUE,
+    ARGUMENT,
     COPIES,
+    ERROR,
     FUNCTION,
+    HEADER,
     IDS,
     IN_STATES,
     LOG_WAIT_S,

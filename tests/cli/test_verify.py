@@ -90,8 +90,8 @@ STATES: dict[str, tuple[Situation, int, str, str]] = {
     "clocks at odds": (clocks("disagreed", "disagreed", "disagreed"), CRITICAL, "enqueue-only",
                        "no majority of the clocks agrees"),
     "a node that leaves": (leaving(True), OK, "full", "votes in 2, hands off 0 partitions; do not stop it yet"),
-    "a node that may be stopped": (leaving(False), OK, "full", "c:1 is taken out and has nothing left: stop it, then"
-                                   " 'skuld cluster forget prod c:1'"),
+    "a node that may be stopped": (leaving(False), OK, "full", "c:1 is taken out and has nothing left: stop it,"
+                                   " then 'skuld cluster forget prod c:1'"),
     "nodes unheard": (unheard(), WARNING, "full", "hears nothing of b:1, c:1"),
     "one copy, as was chosen": (voting(1, "a:1"), OK, "full", "each task has one copy"),
     "one copy, and voters that go": (voting(1, *OWNERS), WARNING, "full", "more voters than the 1 copy"),

@@ -55,7 +55,7 @@ MUTANTS: tuple[Mutant, ...] = (
              '        yield "held", words\n', "        pass\n"),
     _seen_by(OVERSEEING + "test_a_wish_that_is_taken_back_in_time_is_not_obeyed", "wishes-for-good",
              "a wish that was taken back is not obeyed", "wishes.steered",
-             "        return attrs.evolve(document, promote=None, malformed=", "        return attrs.evolve(document, malformed="),
+             "document, promote=None, malformed=", "document, malformed="),
     _seen_by("tests/model/test_roles.py::test_who_does_not_steer_changes_no_task_and_no_queue_of_others",
              "anybody-freezes", "only admins hold partitions", "roles._PRODUCING",
              '"submit_workflow",', '"submit_workflow", "freeze",'),

@@ -118,7 +118,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "self.view.nodes, self.view.leaving = event.nodes, event.leaving", "self.view.nodes = event.nodes"),
     _seen_by("tests/cli/test_verify.py::test_a_state_has_a_line_and_an_exit_status", "stopped-too-early",
              "a node that votes still is said to have nothing left", "attention._leaving",
-             "if node.leads or node.owns or votes or hands_off else", "if node.leads or node.owns or hands_off else"),
+             "node.owns or votes or hands_off else", "node.owns or hands_off else"),
     _seen_by("tests/verbs/test_situations.py::test_its_level_is_that_of_verify_and_each_of_its_fields_is_said",
              "levels-of-its-own", "over HTTP a cluster is bad for what somebody has chosen", "attention.level_of",
              "concern.kind not in CHOSEN for", "concern.kind for"),

@@ -25,7 +25,8 @@ class Steer(Message):
     """Do that to ``count`` partitions from ``first`` on (0: as many as a request may be about). ``kind``: freeze,
     unfreeze, solo, normal; lead, reorder, quarantine, unquarantine, reap, all of the node
     ``target``; rebalance, withdraw; force, noted. Nodes of an earlier release know no withdraw, and refuse it.
-    ``for_ms``: how long it holds, 0 for as long as it may; ``epoch``: only while this one is the newest, 0 for any."""
+    ``for_ms``: how long it holds, 0 for as long as it may; ``epoch``: only while this one is the newest, 0 for
+    any."""
 
     roles = ROLE_CLIENT
     since = 3
