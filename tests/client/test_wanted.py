@@ -24,7 +24,7 @@ def test_a_star_is_any_text_and_letters_are_alike(pattern: str, text: str) -> No
 
 
 @pytest.mark.parametrize(("pattern", "text"), [
-    ("a?b", "a?b"), ("[Errno 5]*", "[errno 5] no"), ("*\n*", "a\nb"), ("*", ""), ("**", "x"), ("STRASSE", "strasse")
+    ("a?b", "a?b"), ("[Errno 5]*", "[errno 5] no"), ("*\n*", "a\nb"), ("*", ""), ("STRASSE", "strasse")
 ])
 def test_no_other_sign_means_anything(pattern: str, text: str) -> None:
     assert is_like(pattern, text)
