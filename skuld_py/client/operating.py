@@ -119,13 +119,13 @@ class Operating:
         return (yield from self._wish("reap", partition, node, reason, within_s, 0))
 
     @verb
-    def drain(self, node: str, *, back: bool = False) -> Work[bool]:
+    def drain(self, node: str, *, undo: bool = False) -> Work[bool]:
         """Take a node, alive or dead, out of the cluster: nothing is placed on it any more, and while it runs it
-        hands on what it has; ``back``: place it again. Gives whether it was not so before. It goes on by itself:
+        hands on what it has; ``undo``: place it again. Gives whether it was not so before. It goes on by itself:
         ``status`` says that the node ``is_leaving``, and what it leads and owns still; once that is nothing, and
         no partition has its vote, it may be stopped. Refused as ``unknown_node``, and as ``too_few_nodes`` where
         too few would be left to keep all copies."""
-        asked = m.Retire(0, node_name("node", node), checking.as_flag("back", back))
+        asked = m.Retire(0, node_name("node", node), checking.as_flag("undo", undo))
         return (yield from ask(m.Decreed, asked)).message.outcome == APPLIED
 
     @verb

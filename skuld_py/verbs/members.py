@@ -66,9 +66,9 @@ class Drained(TypedDict):
 
 @verb("POST /v1/nodes/drain", Scope.ADMIN,
       Request("Drain", "Which node is to hand on all that it has, or is placed again.", (
-          NODE, Option("back", Plain.FLAG, False, help="Place it again.", told="Place it again."))),
+          NODE, Option("undo", Plain.FLAG, False, help="Place it again.", told="Place it again."))),
       Drained, "Take a node out, so that it hands on all that it has; the status says when it may be stopped.")
-async def drain(client: AsyncClient, node: str, back: bool) -> Drained:
+async def drain(client: AsyncClient, node: str, undo: bool) -> Drained:
     """Take NODE (HOST:PORT), alive or dead, out of the cluster: nothing is placed on it any more.
 
     While it runs it hands on what it has. The status says how far that is, and when it may be stopped. Of one that
@@ -76,8 +76,8 @@ async def drain(client: AsyncClient, node: str, back: bool) -> Drained:
 
     Of the command line it is 'skuld drain', which waits, and 'skuld cluster remove'.
     """
-    has_changed = await client.drain(node, back=back)
-    return Drained(node=node, is_leaving=not back, has_changed=has_changed)
+    has_changed = await client.drain(node, undo=undo)
+    return Drained(node=node, is_leaving=not undo, has_changed=has_changed)
 
 
 VERBS = (quarantine, reap, drain)

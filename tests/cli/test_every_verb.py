@@ -37,7 +37,7 @@ ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "
              "priority": "priority", "id": "id", "headers": "header", "states": "state", "follow_s": "follow",
              "deps": "dep", "dep_wait_s": "dep-wait", "unique_window_s": "unique-window",
              "every_s": "every", "timeout_s": "timeout", "for_s": "for", "within_s": "within",
-             "longest_lease_s": "longest-lease"}
+             "longest_lease_s": "longest-lease", "undo": "back"}
 """Arguments of methods that are options of verbs."""
 GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page", "delay_s",
          "results", "errors", "name", "after", "like", "partition", "definition", "reason", "fence", "position",

@@ -100,7 +100,7 @@ class Wire:
     def call(self, message: m.Message, timeout_s: float, *, is_idempotent: bool) -> m.Message:
         if isinstance(message, m.Describe):
             return attrs.evolve(seen().described, is_unproven=message.reads_unproven)
-        return m.Counted(7, ())
+        return m.Counted(7, b"", b"", ())
 
 
 def test_what_is_seen_says_that_claims_count_without_a_proof() -> None:

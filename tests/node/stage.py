@@ -226,7 +226,10 @@ class Stage:
 
     def node(self, word: str) -> str:
         """The node that is meant; raises ``BadScript``."""
-        names, leader = self.here.names, self.leader(0)
+        names = self.here.names
+        if 0 not in self.here.documents:
+            return one_of({node_of(name): name for name in names}, "node", word)
+        leader = self.leader(0)
         return one_of({**{node_of(name): name for name in names}, "leader": leader,
                        FOLLOWER: next((name for name in names if name != leader), leader)}, "node", word)
 

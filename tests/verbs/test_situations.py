@@ -23,5 +23,4 @@ def test_its_level_is_that_of_verify_and_each_of_its_fields_is_said(state: str) 
     assert (told["level"], told["service"]) == (("ok", "warning", "critical")[level], service)
     assert told.keys() == Status.__annotations__.keys()
     shown = document(situation)
-    assert [shown[name] for name in ("level", "service", "held")] == [
-        told[name] for name in ("level", "service", "held")]
+    assert [shown["level"], shown["service"], *shown["held"]] == [told["level"], service, *told["held"]]

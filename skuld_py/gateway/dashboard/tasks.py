@@ -66,7 +66,7 @@ async def _found(look: Look, asked: Mapping[str, Any], wanted: Wanted, key: str)
     looked at when the time was over. Errors are looked at by the client, so ``scanned`` are those with such
     one."""
     each = min(SCANNED, SCANNED_EACH) if wanted or key else SHOWN + 1
-    error = {"error": wanted.error} if wanted.error is not None else {}
+    error: dict[str, Any] = {} if wanted.error is None else {"error": wanted.error}
     pages = await look.ask("list_tasks", **asked, **error, limit=each, by=list_pages)
     found: list[Any] = []
     last: TaskId | None = None
