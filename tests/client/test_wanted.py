@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import skuld_py
@@ -18,6 +18,7 @@ from skuld_py.model.columns import Column
 from skuld_py.testing import MemoryClient
 
 
+@example("ab*b", "aB")
 @given(st.text("ab*", max_size=7), st.text("aB", max_size=9))
 def test_a_star_is_any_text_and_letters_are_alike(pattern: str, text: str) -> None:
     assert is_like(pattern, text) == fnmatchcase(text.lower(), pattern)
