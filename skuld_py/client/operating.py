@@ -16,6 +16,7 @@ from skuld_py.client.node_names import node_name
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 
+APPLIED = "applied"
 REASON_CHARS = 250
 WITHIN_MS_MAX = 3_600_000
 FREEZE_MS_MAX = 3_650 * 86_400_000
@@ -90,6 +91,12 @@ class Operating:
         return (yield from self._steer("rebalance", partition, reason=reason, for_ms=within_ms))
 
     @verb
+    def withdraw(self, partition: int | None = None, *, reason: str = "") -> Work[Overseen]:
+        """Take back what ``promote``, ``reorder``, ``rebalance`` or ``reap`` has wished, where it was not obeyed
+        yet. Who was to be reaped stays in quarantine."""
+        return (yield from self._steer("withdraw", partition, reason=reason))
+
+    @verb
     def solo(self, partition: int | None = None, *, off: bool = False, reason: str = "") -> Work[Overseen]:
         """Let the voters of a partition stay as they are, however many nodes come; ``off``: let them grow."""
         kind = "normal" if checking.as_flag("off", off) else "solo"
@@ -110,6 +117,16 @@ class Operating:
         """Take a node that is down out of the voters for good, once those who stay were compared; it is in
         quarantine then. A partition that has no majority without it stays as it is."""
         return (yield from self._wish("reap", partition, node, reason, within_s, 0))
+
+    @verb
+    def drain(self, node: str, *, undo: bool = False) -> Work[bool]:
+        """Take a node, alive or dead, out of the cluster: nothing is placed on it any more, and while it runs it
+        hands on what it has; ``undo``: place it again. Gives whether it was not so before. It goes on by itself:
+        ``status`` says that the node ``is_leaving``, and what it leads and owns still; once that is nothing, and
+        no partition has its vote, it may be stopped. Refused as ``unknown_node``, and as ``too_few_nodes`` where
+        too few would be left to keep all copies."""
+        asked = m.Retire(0, node_name("node", node), checking.as_flag("undo", undo))
+        return (yield from ask(m.Decreed, asked)).message.outcome == APPLIED
 
     @verb
     def force_epoch(self, partition: int | None = None, *, noted: bool = False, reason: str = ""

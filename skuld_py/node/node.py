@@ -124,7 +124,8 @@ class Node:
         admission, gates = Admission(view), Gates(self._horizons, self._loans)
         self._workers, self._workflows = WorkerRequests(operations, capacity), WorkflowRequests(operations)
         reads = self._reads = ReadRequests(operations, admission)
-        leadership = LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves)
+        leadership = LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves,
+                                        self.playback)
         self._describe = leadership.description
         writes = WriteRequests(operations, admission, self._floor)
         features: list[Feature] = [
@@ -330,7 +331,7 @@ class Node:
             self.operations.on_gone(now_ms, gone)
 
     def _on_nodes(self, now_ms: int, event: NodesChanged) -> None:
-        self.view.nodes = event.nodes
+        self.view.nodes, self.view.leaving = event.nodes, event.leaving
         self.view.replicas = event.replicas or self.view.parameters.replicas
         self.view.majority = majority(self.view.replicas)
         self.timekeeper.on_nodes(len({*event.nodes, self.view.me.name}))

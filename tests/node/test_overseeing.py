@@ -37,7 +37,11 @@ LEAD = Request("r", "lead", "n3", "me")
      {"promote": Promotion("r", "lead", "n3", 4, NOW + 5, "me"), "malformed": {}}),
     (attrs.evolve(LEAD, target="n1"), {}, {}),
     (attrs.evolve(LEAD, kind="rebalance", target=""), {},
-     {"promote": Promotion("r", "rebalance", "", 4, NOW + 30_000, "me")})])
+     {"promote": Promotion("r", "rebalance", "", 4, NOW + 30_000, "me")}),
+    (attrs.evolve(LEAD, kind="withdraw", target=""),
+     {"promote": Promotion("p", "lead", "n3", 4, NOW + 9, "me"), "freeze": Freeze("f", "x", "y", 1),
+      "malformed": {"promote": 7}}, {"promote": None, "malformed": {}}),
+    (attrs.evolve(LEAD, kind="withdraw", target=""), {}, {})])
 def test_a_request_makes_of_a_document_what_it_says_and_leaves_all_else(
         request_: Request, changes: dict[str, Any], made: dict[str, Any]) -> None:
     before = attrs.evolve(DOCUMENT, unknown={"later": 1}, **changes)
@@ -95,6 +99,22 @@ def test_of_many_partitions_it_says_where_to_go_on_and_what_cannot_be() -> None:
 
     assert isinstance(last, m.Steered) and (last.changed, last.next, len(last.refused)) == (0, 0, 64)
     assert last.refused[0].partition == 64 and "nobody has no vote" in last.refused[0].reason
+
+
+def test_a_wish_that_is_taken_back_in_time_is_not_obeyed() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(2_000)
+    document = machines.documents[0][1]
+    machines.is_lost = lambda message: type(message).__name__ == "Abdicate"
+    asked(machines, machines.names[0], kind="lead", target=document.cohort[1])
+    assert machines.documents[0][1].promote is not None
+    assert asked(machines, machines.names[1], kind="withdraw") == m.Steered(1, 1, 0, ())
+    machines.is_lost = lambda message: False
+    machines.pass_time(10_000)
+
+    after = machines.documents[0][1]
+    assert (after.promote, after.leader, after.epoch) == (None, document.leader, document.epoch)
+    assert after.cause == "withdraw by me: why" or after.horizon_ms > document.horizon_ms
 
 
 class Meddled(Machines):
@@ -218,4 +238,4 @@ def test_what_is_held_is_told_to_people_once_for_all_partitions_of_a_kind() -> N
     assert [each.words for each in told if each.kind == "held"] == [
         "2 partitions (0, 1) are frozen by me (why); nobody but the present leader may lead until"
         " 'skuld unfreeze'",
-        "partition 1 is waiting for what an operator wished: lead n2, by me"]
+        "partition 1 is waiting for what an operator wished: lead n2, by me; 'skuld withdraw' takes it back"]

@@ -4,6 +4,10 @@ A swap that was lost begins anew with another read, and so does one in doubt: th
 whether it was written. Everything comes to the same when it is done twice, but for wishes: one that was written
 may have been obeyed, and been followed by another leader, before the document is read. So once a swap was in
 doubt, a wish is not written into a later epoch.
+
+All partitions are so many documents, changed one after the other: what froze some and was broken off has frozen
+these, and says so. Rejected: one more document for all, whose revision each election and each upkeep would have to
+read and bind its write to; a hundred partitions would then wait for one znode, as Manatee's one shard need not.
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 FREEZE, UNFREEZE = "freeze", "unfreeze"
 FORCE, NOTED = "force", "noted"
 QUARANTINE, UNQUARANTINE = "quarantine", "unquarantine"
-KINDS = (FREEZE, UNFREEZE, SOLO, NORMAL, LEAD, REORDER, REBALANCE, FORCE, NOTED, QUARANTINE, UNQUARANTINE, REAP)
+WITHDRAW = "withdraw"
+KINDS = (FREEZE, UNFREEZE, SOLO, NORMAL, LEAD, REORDER, REBALANCE, WITHDRAW, FORCE, NOTED, QUARANTINE,
+         UNQUARANTINE, REAP)
 OF_NODES = (LEAD, REORDER, QUARANTINE, UNQUARANTINE, REAP)
 """Kinds that name a node."""
 WISH_MS = 30_000
@@ -73,6 +75,8 @@ def steered(request: Request, document: Document, live: Container[str], now_ms: 
         return attrs.evolve(document, freeze=None, malformed=_without(document, "freeze"))
     if request.kind in (SOLO, NORMAL):
         return attrs.evolve(document, mode=request.kind, malformed=_without(document, "mode"))
+    if request.kind == WITHDRAW:
+        return attrs.evolve(document, promote=None, malformed=_without(document, "promote"))
     if request.kind == NOTED:
         return attrs.evolve(document, loss=None)
     if request.kind == FORCE:
