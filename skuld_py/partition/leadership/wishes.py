@@ -104,6 +104,7 @@ def _barred(request: Request, document: Document, live: Container[str], now_ms: 
 def _reaped(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
     """The node is barred as well, or it would get its vote back when it comes back."""
     _check_thawed(document, now_ms)
+    _check_not_solo(document)
     target = request.target
     if target in live:
         raise Impossible(f"{target} is alive; stop it for good first, or 'skuld drain' it")
@@ -151,10 +152,14 @@ def _check_thawed(document: Document, now_ms: int) -> None:
         raise Impossible(f"it is frozen by {freeze.by}; 'skuld unfreeze' first")
 
 
-def _wished(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
-    _check_thawed(document, now_ms)
+def _check_not_solo(document: Document) -> None:
     if document.mode == SOLO:
         raise Impossible("it is solo; 'skuld solo --off' first")
+
+
+def _wished(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
+    _check_thawed(document, now_ms)
+    _check_not_solo(document)
     if request.kind != REBALANCE:
         if request.target == document.leader:
             if request.kind == LEAD:
