@@ -265,7 +265,10 @@ def _word(value: Any) -> str:
 
 
 def _words(value: Any) -> tuple[str, ...]:
-    return tuple(_word(word) for word in _list(value))
+    words = tuple(_word(word) for word in _list(value))
+    if len({*words}) != len(words):
+        raise ValueError(f"{value!r} names somebody twice")
+    return words
 
 
 def _moment(value: Any) -> int:

@@ -43,6 +43,7 @@ def test_what_an_operator_may_have_written_by_hand_is_malformed(raw: bytes) -> N
     ("freeze", {**FREEZE, "until_ms": 253_402_300_800_000}), ("freeze", {**FREEZE, "reason": "ü" * 501}),
     ("promote", {"id": "", "kind": "lead", "target": "n2", "epoch": 3, "expires_ms": 1 << 63, "by": ""}),
     ("force", {"id": "", "epoch": 3, "remaining": ["n\udfff"], "by": "", "reason": "", "at_ms": 0}),
+    ("force", {"id": "", "epoch": 3, "remaining": ["n3", "n3"], "by": "", "reason": "", "at_ms": 0}),
     ("barred", [{"id": "", "node": "n2", "by": "", "reason": "\ud83d", "at_ms": 0}])])
 def test_what_operators_wish_stops_nothing_and_is_kept_as_it_was(field: str, value: object) -> None:
     raw = {**json.loads(Document(epoch=3).encode()), field: value}

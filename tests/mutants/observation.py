@@ -41,6 +41,8 @@ MUTANTS: tuple[Mutant, ...] = (
          "test_how_much_is_lost_is_told_whatever_the_names_are"),
     told("hands-that-blind", "a text that no message can carry is taken for a wish", "document._word",
          "if len(_text(value).encode()) > WORD_BYTES:", "if len(_text(value)) > WORD_BYTES:", BY_HAND),
+    told("remaining-twice", "who is said to remain twice is a voter twice, of whom no message may tell",
+         "document._words", "if len({*words}) != len(words):", "if False:", BY_HAND),
     told("hands-that-blind-by-times", "a time that no message can carry is taken for a wish", "document._moment",
          "if _number(value) > MOMENT_MS_MAX:", "if _number(value) < 0:", BY_HAND),
     told("hands-that-blind-by-what-is-no-wish", "a barrier written by hand keeps a node from saying how it is",

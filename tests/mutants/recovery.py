@@ -36,6 +36,9 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(FORCING + "test_who_remains_keeps_the_barrier_with_the_data_and_so_does_who_reads_of_it",
              "barrier-not-kept-by-its-leader", "who leads by a document keeps its barrier", "Candidacy._rise",
              "            self._keep_barrier(election.document)\n", ""),
+    _seen_by("tests/runtime/zookeeper/test_documents.py::test_a_read_syncs_first_and_a_swap_names_its_version",
+             "put-back-into-no-folder", "a document is put back though its folder is gone", "Documents._request",
+             'client.create_async(f"{self._root}/partitions", b"")', "pass"),
     _seen_by("tests/runtime/zookeeper/test_restoring.py::"
              "test_a_document_that_is_restored_has_a_revision_that_says_so", "restored-in-silence",
              "the history of a restored document says that it was restored", "restoring._fill",

@@ -28,6 +28,13 @@ LEAD = Request("r", "lead", "n3", "me")
 @pytest.mark.parametrize(("request_", "changes", "made"), [
     (FREEZE, {}, {"freeze": Freeze("r", "me", "why", NOW)}),
     (attrs.evolve(FREEZE, for_ms=5), {}, {"freeze": Freeze("r", "me", "why", NOW, NOW + 5)}),
+    (attrs.evolve(FREEZE, for_ms=5), {"freeze": Freeze("f", "x", "y", 1)}, {}),
+    (attrs.evolve(FREEZE, for_ms=5), {"freeze": Freeze("f", "x", "y", 1, NOW + 5)}, {}),
+    (attrs.evolve(FREEZE, for_ms=6), {"freeze": Freeze("f", "x", "y", 1, NOW + 5)},
+     {"freeze": Freeze("r", "me", "why", NOW, NOW + 6)}),
+    (FREEZE, {"freeze": Freeze("f", "x", "y", 1, NOW + 5)}, {"freeze": Freeze("r", "me", "why", NOW)}),
+    (FREEZE, {"freeze": Freeze("f", "x", "y", 1)}, {}),
+    (attrs.evolve(FREEZE, for_ms=1 << 62), {}, {"freeze": Freeze("r", "me", "why", NOW, 253_402_300_799_999)}),
     (attrs.evolve(FREEZE, kind="unfreeze"), {"freeze": Freeze("f", "x", "y", 1)}, {"freeze": None}),
     (attrs.evolve(FREEZE, kind="unfreeze"), {"malformed": {"freeze": 1, "mode": 2}}, {"malformed": {"mode": 2}}),
     (attrs.evolve(FREEZE, kind="unfreeze"), {}, {}),
@@ -56,6 +63,18 @@ def test_what_its_leader_would_take_out_again_is_refused(
         request_: Request, changes: dict[str, Any], why: str) -> None:
     with pytest.raises(Impossible, match=why):
         steered(request_, attrs.evolve(DOCUMENT, **changes), LIVE, NOW)
+
+
+@pytest.mark.parametrize(("kind", "field"), [
+    ("freeze", "freeze"), ("solo", "mode"), ("lead", "promote"), ("quarantine", "barred"), ("reap", "barred"),
+    ("reap", "promote"), ("force", "force")])
+def test_what_an_operator_holds_is_written_over_what_makes_no_sense(kind: str, field: str) -> None:
+    """It was answered as done, and what stood there stayed."""
+    before = attrs.evolve(DOCUMENT, malformed={field: 7, "other": 8})
+    live = {"reap": ("n1", "n2"), "force": ("n1",)}.get(kind, NAMES)
+    made = steered(attrs.evolve(LEAD, kind=kind), before, live, NOW)
+    after = Document.decode(made.encode())
+    assert getattr(after, field) == getattr(made, field) != getattr(DOCUMENT, field)
 
 
 def test_the_dead_are_not_promoted() -> None:
