@@ -268,7 +268,7 @@ def test_who_remains_renews_no_claim_whose_task_the_lost_may_have_granted_to_ano
     machines.ask(last, m.Renew(5, 5_000, ids, token, b""))
     machines.pass_time(100)
     renewed = machines.answers_to(b"client")[-1]
-    held_by_two = isinstance(renewed, m.Renewed) and unpack_u64(renewed.ends) != [0]
+    held_by_two = isinstance(renewed, m.Renewed) and any(unpack_u64(renewed.ends))
     assert machines.now_ms < second.batches[0].end_ms and not held_by_two, "the task has two holders"
     machines.pass_time(machines.documents[0][1].no_grant_before_ms - machines.now_ms)
     machines.ask(last, m.Claim(6, "q", 1, 5_000, 1_000, "third"))
@@ -278,4 +278,4 @@ def test_who_remains_renews_no_claim_whose_task_the_lost_may_have_granted_to_ano
     machines.ask(last, m.Renew(7, 5_000, ids, pack_u64([third.batches[0].first_token]), b""))
     machines.pass_time(100)
     renewed = machines.answers_to(b"client")[-1]
-    assert isinstance(renewed, m.Renewed) and unpack_u64(renewed.ends) != [0], "nothing is renewed any more"
+    assert isinstance(renewed, m.Renewed) and any(unpack_u64(renewed.ends)), "nothing is renewed any more"

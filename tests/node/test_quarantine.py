@@ -66,7 +66,7 @@ def test_who_is_reaped_is_barred_too_and_who_has_no_vote_stays_as_it_is() -> Non
     # Where nobody else is there that could lead, it leads, rather than that nothing is granted.
     (facts("n3", "n2", "n3"), {"barred": BOTH}, Stand(NAMES)),
     (facts("n3", "n2", "n3", suspects={"n2": "wiped"}), {}, Stand(NAMES)),
-    (facts("n3", *NAMES), {"barred": BOTH}, Rest("an operator has put this node into quarantine")),
+    (facts("n3", *NAMES), {"barred": BOTH, "boot": "x"}, Rest("an operator has put this node into quarantine")),
     (facts("n3", epoch=4), {"leader": "n3", "boot": "boot of n3"}, Yield(("n1", "n2"), NAMES)),
     (facts("n3", "n3", epoch=4), {"leader": "n3", "boot": "boot of n3"}, Rest()),
     (facts("n1", epoch=4, is_leaving=True), {}, Yield(("n2",), NAMES)),
