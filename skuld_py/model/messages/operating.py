@@ -43,10 +43,11 @@ class Steer(Message):
 
 @attrs.frozen
 class RefusalRow:
-    """Why a partition's document was not changed."""
+    """Why a partition's document was not changed. ``is_uncertain``: it may have been."""
 
     partition: int = fields.partition()
     reason: str = fields.text()
+    is_uncertain: bool = fields.truth(default=False, since=3)
 
 
 @attrs.frozen
