@@ -54,7 +54,8 @@ def skuld(hosts: str, *arguments: str) -> Result:
 
 def test_documents_are_shown_as_they_stand_whatever_they_say(hosts: str) -> None:
     raw = Document(3, "h:1", seats=seats_of(["h:1"]), write_id="w", cause="freeze by ann\x1b[2J").encode()
-    texts = {0: raw, 1: raw.replace(b'"epoch": 3', b'"epoch": "\xff", "later": 7'), 2: "[no document\u202e".encode()}
+    texts = {0: raw, 1: raw.replace(b'"epoch": 3', b'"epoch": "\xff", "later": 7'),
+             2: "[no document\u202e".encode()}
     with connection(hosts, 10.0, is_write=True) as client:
         for partition, text in texts.items():
             client.create(f"/skuld/c/partitions/{partition}", text, makepath=True)
