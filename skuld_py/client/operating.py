@@ -168,7 +168,7 @@ class Operating:
         _check_reason(reason)
         first, count = max(0, checking.as_place(partition) - 1), int(partition is not None)
         changed, refused, uncertain = 0, dict[int, str](), list[int]()
-        doubted, pages = _no_refusal if kind == "force" or epoch else None, 0
+        doubted, pages = _not_refused if kind == "force" or epoch else None, 0
         while True:
             told = (yield from as_part(pages, ask(m.Steered, m.Steer(
                 0, kind, first, count, node, self.holder, reason, for_ms, epoch), doubted=doubted))).message
@@ -186,7 +186,7 @@ class Operating:
         return Overseen(changed, refused)
 
 
-def _no_refusal(answer: m.Message) -> m.Message:
+def _not_refused(answer: m.Message) -> m.Message:
     """The answer to a request that was sent before: what has done away with a majority, or with its own epoch, is
     refused now."""
     if not isinstance(answer, m.Steered):

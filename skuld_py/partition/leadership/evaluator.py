@@ -184,12 +184,6 @@ def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
     return Stand(document.cohort)
 
 
-def _lawful(facts: Facts, document: Document) -> list[str]:
-    """The voters that could lead and that an operator trusts. Without any, one of the others must lead, and gives
-    way as soon as there is one."""
-    return [name for name in document.cohort if name not in document.outlaws and name in able(facts)]
-
-
 def those_who_remain(facts: Facts, document: Document) -> Names:
     """The voters that an operator says are left of this epoch, if it looks so from here too; else none."""
     force, trusted = document.force, able(facts)
@@ -198,6 +192,12 @@ def those_who_remain(facts: Facts, document: Document) -> Names:
     if quorum.has_majority(document.cohort, trusted):
         return ()
     return force.remaining if all(name in trusted and name in document.cohort for name in force.remaining) else ()
+
+
+def _lawful(facts: Facts, document: Document) -> list[str]:
+    """The voters that could lead and that an operator trusts. Without any, one of the others must lead, and gives
+    way as soon as there is one."""
+    return [name for name in document.cohort if name not in document.outlaws and name in able(facts)]
 
 
 def _found(facts: Facts) -> Action:
