@@ -38,8 +38,8 @@ VERBS = ("append", "archive", "backup", "bulk", "cancel", "certificates", "claim
          "get", "history", "keys", "limit", "limits", "list", "log", "manual", "members", "node", "pause",
          "paused", "promote", "purge", "quarantine", "quota", "quotas", "reap", "rebalance",
          "release", "renew", "reorder", "results", "resume", "retry", "ring", "schedule", "scheduler", "snooze",
-         "solo", "status", "token", "top", "unfreeze", "unlimit", "unquota", "verify", "worker", "workers",
-         "workflow", "zookeeper")
+         "solo", "status", "token", "top", "unfreeze", "unlimit", "unquota", "verify", "withdraw", "worker",
+         "workers", "workflow", "zookeeper")
 
 _FREE = (f"{PREFIX}WRONG_TIME_", f"{PREFIX}TEST_")
 _LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?", re.ASCII)

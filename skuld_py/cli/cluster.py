@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skuld_py.cli.cluster_documents import documents
 from skuld_py.cli.cluster_force import force_epoch
 from skuld_py.cli.cluster_history import history
 from skuld_py.cli.cluster_keys import create_secure, rotate, secure
@@ -39,6 +40,7 @@ def cluster() -> None:
 
 
 cluster.add_command(log)
+cluster.add_command(documents)
 cluster.add_command(secure)
 cluster.add_command(rotate)
 cluster.add_command(proofs)

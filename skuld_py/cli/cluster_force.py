@@ -36,8 +36,8 @@ def force_epoch(nodes: str, timeout_s: float, as_json: bool, partition: int | No
     The voters that are there with their data elect a leader without the others. What only the others had
     acknowledged is gone: tasks, ends of tasks, entries of logs. Nothing is granted before every claim is over
     that the others may have granted. 'skuld status' says when that is: after 30 minutes at most, or the nodes'
-    --timing-horizon. A partition with a majority stays as it is. If data of a lost node can be saved, start that
-    node on it instead.
+    --timing-horizon; where leases are longer, after the longest that was asked for and half of that time. A
+    partition with a majority stays as it is. If data of a lost node can be saved, start that node on it instead.
 
     \b
     Examples:

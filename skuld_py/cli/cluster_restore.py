@@ -21,9 +21,10 @@ from skuld_py.cli.zookeeper_access import words_of
               help="Where backups or older copies are the newest there is: go back to them, and lose what came"
                    " since.")
 @click.option("--horizon", "horizon_s", type=Duration(least_s=0.001, most_s=DAY_S), metavar="DURATION",
-              default="30m", help="The longest --timing-horizon of the nodes. With --accept-loss, claims that were"
-              " granted since the backups end within that time, and nothing is granted before. What else keeps"
-              " leaders from granting for longer is warned of.")
+              default="30m", help="The longest --timing-horizon of the nodes, or the longest lease that is asked"
+              " for, if that is longer. With --accept-loss, claims that were granted since the backups end within"
+              " that time, and nothing is granted before. What else keeps leaders from granting for longer is"
+              " warned of.")
 @timeout_option("30s", "ZooKeeper's answers")
 @json_option
 @click.pass_context

@@ -23,8 +23,8 @@ _COLUMNS = "{:<32}  {:<9}  {:>8}  {:>6}  {:<16}  "
 @taking(*tasks.list_tasks.asks.options)
 @client_options
 def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], since: datetime | None,
-               until: datetime | None, function: str | None, after: bytes | None, nodes: str,
-               timeout_s: float, as_json: bool) -> None:
+               until: datetime | None, function: str | None, argument: str | None, header: str | None,
+               error: str | None, after: bytes | None, nodes: str, timeout_s: float, as_json: bool) -> None:
     """List the tasks of QUEUE, or all, oldest first, whatever their state.
 
     \b
@@ -32,7 +32,8 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
       skuld list
       skuld list reports --limit 20
       skuld list reports --state dead --state cancelled --since 24h
-      skuld list shop --function shop:add
+      skuld list shop --function shop:add --argument 'day=2026-11-*'
+      skuld list --state dead --error '*timeout*' --header 'tenant=acme'
       skuld list reports --json | jq -r 'select(.state == "waiting") | .id'
     """
     from skuld_py.cli import showing
@@ -42,17 +43,18 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
 
     if queue is not None:
         check_name("queue", queue)
-    header = _COLUMNS.format("ID", "STATE", "PRIORITY", "CLAIMS", "QUEUE")
+    heads = _COLUMNS.format("ID", "STATE", "PRIORITY", "CLAIMS", "QUEUE")
+    is_chosen = bool(function or argument or header or error)
     with connected(nodes, timeout_s) as client:
         found = client.list(queue, states=states, since=since, until=until, function=function,
-                            after=after,
-                            page=PAGE if function else min(PAGE, limit or PAGE))
+                            argument=argument, header=header, error=error, after=after,
+                            page=PAGE if is_chosen else min(PAGE, limit or PAGE))
         for number, task in enumerate(islice(found, limit)):
             if as_json:
                 showing.print_json(documents.task(task, has_logs=False))
                 continue
             if number == 0:
-                click.echo(header + "CALL OR PAYLOAD")
+                click.echo(heads + "CALL OR PAYLOAD")
             line = _COLUMNS.format(to_text(task.id), task.state, task.priority,
                                    len(task.claims), task.queue)
             click.echo(line + showing.shortened(showing.content_shown(task.payload), len(line)))

@@ -115,7 +115,8 @@ def _oldest_blocked(connection: Connection, queue: str, timeout_s: float) -> byt
 def look(connection: Connection, timeout_s: float) -> Situation:
     """The situation, over a connection that stays."""
     greeted = connection.greet(timeout_s)
-    described = connection.call(m.Describe(connection.next_request()), timeout_s, is_idempotent=True)
+    described = connection.call(m.Describe(connection.next_request(), reads_unproven=True), timeout_s,
+                                is_idempotent=True)
     assert isinstance(described, m.Described), described
     if len(described.nodes) < greeted.replicas:
         return Situation(greeted, described, doubt="no partition is placed yet")
@@ -143,17 +144,20 @@ def concerns(situation: Situation) -> list[judged.Concern]:
 def document(situation: Situation) -> dict[str, Any]:
     """The situation as JSON has it."""
     greeted, described = situation.greeted, situation.described
-    services = services_of(described)
+    services, found = services_of(described), concerns(situation)
     return {
         "cluster": greeted.cluster, "partitions_total": greeted.partitions, "replicas": greeted.replicas,
         "skew_ms": greeted.skew_ms, "seen_by": described.node, "session": described.session,
-        "service": worst(services).value, "attention": attention(situation),
+        "level": judged.level_of(worst(services), found), "service": worst(services).value,
+        "attention": attention(situation), "concerns": [attrs.asdict(each) for each in found],
         "nodes": [attrs.asdict(row) for row in described.nodes],
         "partitions": [{**attrs.asdict(row), "service": services[row.partition].value}
                        for row in described.partitions],
         "moves": [attrs.asdict(row) for row in described.moves],
         "paused": list(described.paused),
         "is_unproven": described.is_unproven,
+        "held": [attrs.asdict(row) for row in described.held],
+        "starved": [attrs.asdict(row) for row in described.starved],
         "blocked": [attrs.asdict(row) for row in situation.blocked],
         "collection": None if situation.collection is None else attrs.asdict(situation.collection),
         "queues": None if situation.doubt else [
@@ -184,7 +188,8 @@ def node_table(described: m.Described) -> Table:
     """The nodes, a row each."""
     rows = table("node", "state", "leads>", "owns>", "clock", "release", "rules>")
     for node in described.nodes:
-        rows.add_row(node.name, "live" if node.is_live else "down", str(node.leads), str(node.owns),
+        state = "down" if not node.is_live else "leaves" if node.is_leaving else "live"
+        rows.add_row(node.name, state, str(node.leads), str(node.owns),
                      "" if node.clock == "unheard" else offset_said(node), node.release,
                      str(node.rules) if node.rules else "")
     return rows

@@ -1,7 +1,9 @@
 """What operators do with partitions: hold them where they are, and say who shall lead.
 
 Each is about one partition, or about all of them. ``Overseen`` tells of how many it made something else, and where
-it cannot be, and why; of a single partition that is refused.
+it cannot be, and why; of a single partition that is refused. Where nobody can tell whether it was done, the call
+is uncertain: so it is where ZooKeeper did not answer in time, and where the answer to an earlier request was lost
+and what is refused now may be refused because it was done then.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from collections.abc import Mapping
 import attrs
 
 from skuld_py.client import checking
-from skuld_py.client.asking import Work, ask, verb
+from skuld_py.client.asking import Work, as_part, ask, verb
 from skuld_py.client.node_names import node_name
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, Uncertain
 from skuld_py.model import messages as m
 
+APPLIED = "applied"
 REASON_CHARS = 250
 WITHIN_MS_MAX = 3_600_000
 FREEZE_MS_MAX = 3_650 * 86_400_000
@@ -46,6 +49,8 @@ class Revision:
     at_ms: int
 
 
+SHOWN = 8
+"""Partitions that are named one by one."""
 MOST_OF_ALL = 5
 """Revisions of each partition that are told, of all partitions."""
 
@@ -90,6 +95,12 @@ class Operating:
         return (yield from self._steer("rebalance", partition, reason=reason, for_ms=within_ms))
 
     @verb
+    def withdraw(self, partition: int | None = None, *, reason: str = "") -> Work[Overseen]:
+        """Take back what ``promote``, ``reorder``, ``rebalance`` or ``reap`` has wished, where it was not obeyed
+        yet. Who was to be reaped stays in quarantine."""
+        return (yield from self._steer("withdraw", partition, reason=reason))
+
+    @verb
     def solo(self, partition: int | None = None, *, off: bool = False, reason: str = "") -> Work[Overseen]:
         """Let the voters of a partition stay as they are, however many nodes come; ``off``: let them grow."""
         kind = "normal" if checking.as_flag("off", off) else "solo"
@@ -110,6 +121,16 @@ class Operating:
         """Take a node that is down out of the voters for good, once those who stay were compared; it is in
         quarantine then. A partition that has no majority without it stays as it is."""
         return (yield from self._wish("reap", partition, node, reason, within_s, 0))
+
+    @verb
+    def drain(self, node: str, *, undo: bool = False) -> Work[bool]:
+        """Take a node, alive or dead, out of the cluster: nothing is placed on it any more, and while it runs it
+        hands on what it has; ``undo``: place it again. Gives whether it was not so before. It goes on by itself:
+        ``status`` says that the node ``is_leaving``, and what it leads and owns still; once that is nothing, and
+        no partition has its vote, it may be stopped. Refused as ``unknown_node``, and as ``too_few_nodes`` where
+        too few would be left to keep all copies."""
+        asked = m.Retire(0, node_name("node", node), checking.as_flag("undo", undo))
+        return (yield from ask(m.Decreed, asked)).message.outcome == APPLIED
 
     @verb
     def force_epoch(self, partition: int | None = None, *, noted: bool = False, reason: str = ""
@@ -146,19 +167,38 @@ class Operating:
                epoch: int = 0) -> Work[Overseen]:
         _check_reason(reason)
         first, count = max(0, checking.as_place(partition) - 1), int(partition is not None)
-        changed, refused = 0, dict[int, str]()
+        changed, refused, uncertain = 0, dict[int, str](), list[int]()
+        doubted, pages = _not_refused if kind == "force" or epoch else None, 0
         while True:
-            told = (yield from ask(m.Steered, m.Steer(
-                0, kind, first, count, node, self.holder, reason, for_ms, epoch))).message
-            changed += told.changed
+            told = (yield from as_part(pages, ask(m.Steered, m.Steer(
+                0, kind, first, count, node, self.holder, reason, for_ms, epoch), doubted=doubted))).message
+            changed, pages = changed + told.changed, pages + 1
             refused.update((row.partition, row.reason) for row in told.refused)
+            uncertain += [row.partition for row in told.refused if row.is_uncertain]
             first = told.next
             if not first:
                 break
+        if uncertain:
+            raise _unknown(uncertain, refused, changed)
         if partition in refused:
             raise Refused("conflict", f"partition: {partition} stays as it is: {refused[partition]}",
                           partition=partition)
         return Overseen(changed, refused)
+
+
+def _not_refused(answer: m.Message) -> m.Message:
+    """The answer to a request that was sent before: what has done away with a majority, or with its own epoch, is
+    refused now."""
+    if not isinstance(answer, m.Steered):
+        return answer
+    return attrs.evolve(answer, refused=tuple(attrs.evolve(row, is_uncertain=True) for row in answer.refused))
+
+
+def _unknown(uncertain: list[int], refused: Mapping[int, str], changed: int) -> Uncertain:
+    named = "; ".join(f"{each}: {refused[each]}" for each in uncertain[:SHOWN])
+    more = f"; and {len(uncertain) - SHOWN} more" if len(uncertain) > SHOWN else ""
+    return Uncertain("uncertain", f"partition: it may have been done or not in {named}{more}. In {changed} others"
+                     " it was done; look with 'skuld status', and ask again", partition=uncertain[0])
 
 
 def _check_reason(reason: object) -> None:

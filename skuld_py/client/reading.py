@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from skuld_py.calls.payloads import check_name, function_of
 from skuld_py.calls.results import decode_outputs, decode_result
 from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, ask_either, stream, verb
 from skuld_py.client.preludes import Time, time_ms_of
+from skuld_py.client.wanted import Wanted
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.model import columns
@@ -30,6 +30,8 @@ from skuld_py.model.task import LogEntry, Task, view
 GET_TASKS = DEFAULT_LIMITS.batch_bytes // (DEFAULT_LIMITS.payload_bytes + DEFAULT_LIMITS.log_bytes)
 """Tasks read by one request: as many of the largest as one answer can carry."""
 
+TOKEN_BYTES = 8
+"""Before the error of a task, in a page with errors: the token of its claim."""
 STATES = tuple(state.name.lower() for state in State)
 """The words for where a task stands."""
 
@@ -129,24 +131,25 @@ class Reading:
 
     @verb
     def list_page(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
-                  until: Time | None = None, function: str | None = None, page: int = 500,
+                  until: Time | None = None, function: str | None = None, argument: str | None = None,
+                  header: str | None = None, error: str | None = None, page: int = 500,
                   partition: int | None = None, after: bytes | str | None = None) -> Work[TaskPage]:
         """The first page of ``list``, and how far it came: for who has not all day, and shows tasks as they are
         found. A page ends behind ``page`` tasks, or so many records that a node has looked at, so it may be empty;
         the next one is behind its ``upto``."""
-        question = self._question(queue, states, since, until, function, page, partition, after)
-        return (yield from self._listed(question, function))
+        wanted = Wanted(function, argument, header, error)
+        question = self._question(queue, states, since, until, wanted, page, partition, after)
+        return (yield from self._listed(question, wanted))
 
     def _question(self, queue: str | None, states: Sequence[str], since: Time | None, until: Time | None,
-                  function: str | None, page: int, partition: int | None, after: bytes | str | None) -> m.List:
+                  wanted: Wanted, page: int, partition: int | None, after: bytes | str | None) -> m.List:
         now_ms = self._wall_ms()
-        if function is not None:
-            check_name(function)
+        wanted.check()
         return m.List(0, queue or "", b"" if after is None else checking.as_id(after), page, _mask(states),
                       time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms),
-                      checking.as_place(partition))
+                      checking.as_place(partition), with_errors=wanted.error is not None)
 
-    def _listed(self, question: m.List, function: str | None) -> Work[TaskPage]:
+    def _listed(self, question: m.List, wanted: Wanted) -> Work[TaskPage]:
         answer = (yield from ask(m.Listed, question)).message
         if question.states and answer.ids:
             read = yield from self._bare(task_ids.split(answer.ids))
@@ -155,11 +158,25 @@ class Reading:
             seen, unsure = tasks_of(answer)
             known = {task.id: task for task in (yield from self._bare(unsure))}
             found = [known.get(task.id, task) for task in seen]
-        return TaskPage(tuple(_calling(function, found)), TaskId(answer.upto) if answer.upto else None)
+        found = [task for task in found if wanted.suits(task)]
+        if wanted.error is not None:
+            errors = yield from self._last_errors(answer, found)
+            found = [task for task in found if wanted.has_error(errors.get(task.id, b""))]
+        return TaskPage(tuple(found), TaskId(answer.upto) if answer.upto else None)
+
+    def _last_errors(self, page: m.Listed, tasks: Sequence[Task]) -> Work[dict[bytes, bytes]]:
+        """Those of a page that was asked for them; if its node has no place for them, the tasks are read."""
+        found = task_ids.split(page.ids)
+        if 0 < len(page.errors) == len(found):
+            errors = zip(found, page.errors.unpack("errors"), strict=True)
+            return {task_id: error[TOKEN_BYTES:] for task_id, error in errors}
+        read = yield from self._get([task.id for task in tasks])
+        return {task.id: task.error or b"" for task in read}
 
     @stream
     def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
-             until: Time | None = None, function: str | None = None, page: int = 500,
+             until: Time | None = None, function: str | None = None, argument: str | None = None,
+             header: str | None = None, error: str | None = None, page: int = 500,
              partition: int | None = None, after: bytes | str | None = None) -> Flow[Task]:
         """All tasks, or a queue's, in id order, which is the order of their making; one page in memory. Logs are
         left out (see ``get``).
@@ -169,22 +186,20 @@ class Reading:
         name, whose id is as old as its window, stands where that begins. It is no snapshot: a task that changes
         meanwhile is listed as it was, or as it is.
 
-        ``function``: only calls of the task function of this name. Nodes do not look into payloads: all tasks that
-        are asked for otherwise are read, and the others left out here. ``partition``: only those of this one; all
-        partitions may so be read side by side. A node of a release before 0.2 gives those of all the same.
-        ``after``: only those behind this id, whether there is such a task or not.
+        ``function``: only calls of the task function of this name. ``argument``, ``header``, ``error``: only those
+        of which an argument, typed as ``value`` or ``name=value``, a header, ``name=value``, or the last error is
+        like this pattern, ``*`` for any text, large letters like small ones. Nodes do not look into payloads: all
+        tasks that are asked for otherwise are read, and the others left out here. ``partition``: only those of
+        this one; all partitions may so be read side by side. A node of a release before 0.2 gives those of all the
+        same. ``after``: only those behind this id, whether there is such a task or not.
         """
-        question = self._question(queue, states, since, until, function, page, partition, after)
+        wanted = Wanted(function, argument, header, error)
+        question = self._question(queue, states, since, until, wanted, page, partition, after)
         is_over = False
         while not is_over:
-            found = yield from self._listed(question, function)
+            found = yield from self._listed(question, wanted)
             yield Part(found.tasks)
             question, is_over = attrs.evolve(question, after=found.upto or b""), found.upto is None
-
-
-def _calling(function: str | None, tasks: Sequence[Task]) -> Sequence[Task]:
-    """Those that call a function; all, if none is named."""
-    return tasks if function is None else [task for task in tasks if function_of(task.payload) == function]
 
 
 def _mask(states: Sequence[str]) -> int:

@@ -12,7 +12,9 @@ Within an epoch leader, cohort, floor, promises and previous stay; a new cohort 
 epoch that seated the present cohort, so that "the same cohort?" is a comparison of numbers.
 
 What operators wish (``INTENTS``) may be nonsense, by a slip of a hand. Then it counts as not being there and is
-kept in ``malformed``, for status to name and for the leader to take out: no wish may stop a partition.
+kept in ``malformed``, for status to name and for the leader to take out: no wish may stop a partition. Nor may one
+blind those who look: a text that no message can carry is nonsense, too, and so is a time beyond the year 9999, and
+a text that would leave the document no room to be written again.
 
 Source: Manatee's cluster state object, with majorities in the place of its single sync.
 """
@@ -26,12 +28,15 @@ from typing import Any
 import attrs
 
 from skuld_py.errors import Malformed
+from skuld_py.model.bounds import MOMENT_MS_MAX
 
 FORMAT = 1
 INTENTS = ("freeze", "promote", "mode", "force", "barred")
 """The fields that operators write."""
 NORMAL, SOLO = "normal", "solo"
 LEAD, REORDER, REBALANCE, REAP = "lead", "reorder", "rebalance", "reap"
+WORD_BYTES = 1_000
+"""A text in what operators write may have so many."""
 
 
 @attrs.frozen
@@ -253,6 +258,25 @@ def _text(value: Any) -> str:
     return value
 
 
+def _word(value: Any) -> str:
+    if len(_text(value).encode()) > WORD_BYTES:  # one that is no UTF-8 raises a ValueError
+        raise ValueError(f"{value[:40]!r} is longer than {WORD_BYTES} bytes")
+    return str(value)
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    words = tuple(_word(word) for word in _list(value))
+    if len({*words}) != len(words):
+        raise ValueError(f"{value!r} names somebody twice")
+    return words
+
+
+def _moment(value: Any) -> int:
+    if _number(value) > MOMENT_MS_MAX:
+        raise ValueError(f"{value!r} is no time before the year 10000")
+    return int(value)
+
+
 def _mode(value: Any) -> str:
     if value not in (NORMAL, SOLO):
         raise ValueError(f"{value!r} is neither {NORMAL} nor {SOLO}")
@@ -281,10 +305,10 @@ def _numbers(value: Any) -> dict[str, int]:
 
 _seat = _record(Seat, node=_text, incarnation=_text)
 _quarantine = _record(Quarantine, node=_text, incarnation=_text, reason=_text, since_ms=_number)
-_freeze = _record(Freeze, id=_text, by=_text, reason=_text, at_ms=_number, until_ms=_number)
-_promotion = _record(Promotion, id=_text, kind=_text, target=_text, epoch=_number, expires_ms=_number, by=_text)
-_bar = _record(Bar, id=_text, node=_text, by=_text, reason=_text, at_ms=_number)
-_force = _record(Force, id=_text, epoch=_number, remaining=_names, by=_text, reason=_text, at_ms=_number)
+_freeze = _record(Freeze, id=_word, by=_word, reason=_word, at_ms=_moment, until_ms=_moment)
+_promotion = _record(Promotion, id=_word, kind=_word, target=_word, epoch=_number, expires_ms=_moment, by=_word)
+_bar = _record(Bar, id=_word, node=_word, by=_word, reason=_word, at_ms=_moment)
+_force = _record(Force, id=_word, epoch=_number, remaining=_words, by=_word, reason=_word, at_ms=_moment)
 _loss = _record(Loss, epoch=_number, lost=_names, remaining=_names, by=_text, reason=_text, at_ms=_number,
                 until_ms=_number, counted_ms=_number, missing=_number, named=_names)
 _PARSERS = {

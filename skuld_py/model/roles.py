@@ -42,8 +42,8 @@ _READING = _OF_ALL | {"log", "list_tasks", "count", "queues", "paused", "schedul
 _STEERING = frozenset({"retry", "retry_all", "cancel_all", "purge_all", "move_all", "release_all",
                        "pause", "resume", "purge", "put_schedule",
                        "remove_schedule", "set_limits", "remove_limits", "set_quota", "remove_quota",
-                       "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
-                       "quarantine", "reap", "force_epoch"})
+                       "freeze", "unfreeze", "promote", "reorder", "rebalance", "withdraw", "solo",
+                       "quarantine", "reap", "drain", "force_epoch"})
 
 VERBS: Mapping[Role, frozenset[str]] = MappingProxyType({
     Role.NODE: frozenset({PEER}),

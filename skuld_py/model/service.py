@@ -1,8 +1,9 @@
 """How much a partition does for its clients, as one node sees it: all of it, storing alone, or nothing.
 
-A task is stored by a majority of a partition's owners, whoever leads; claims are granted by its leader, and only
-by one whose clock is right, not before every claim is over that voters who were given up may have granted, and
-not behind a horizon that has passed.
+A task is stored by a majority of a partition's voters, whoever leads, and by as many copies as a majority of its
+owners is; before there are voters its owners count. Claims are granted by its leader with such a majority, and
+only by one whose clock is right, not before every claim is over that voters who were given up may have granted,
+and not behind a horizon that has passed. A voter that fills again records neither.
 A view may be seconds old, and a leader that has just died is in it still. That nothing is granted yet is known of
 the partitions that the node asked keeps.
 """
@@ -10,7 +11,7 @@ the partitions that the node asked keeps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from skuld_py.model import messages as m
@@ -30,10 +31,14 @@ class Service(StrEnum):
 ORDER = tuple(Service)
 
 
-def service_of(row: m.PartitionRow, nodes: Mapping[str, m.NodeRow], is_barred: bool = False) -> Service:
-    """What a partition does. ``is_barred``: its leader may grant nothing now, by its document."""
-    able = sum(name in nodes and nodes[name].is_live for name in row.owners)
-    if able < len(row.owners) // 2 + 1:
+def service_of(row: m.PartitionRow, nodes: Mapping[str, m.NodeRow], is_barred: bool = False,
+               filling: Collection[str] = ()) -> Service:
+    """What a partition does. ``is_barred``: its leader may grant nothing now, by its document. ``filling``: nodes
+    that have lost their memory of it."""
+    voters = row.cohort or row.owners
+    able = [name for name in dict.fromkeys((*voters, *row.owners))
+            if name in nodes and nodes[name].is_live and name not in filling]
+    if sum(name in able for name in voters) < _majority(voters) or len(able) < _majority(row.owners):
         return Service.UNAVAILABLE
     leader = nodes.get(row.leader)
     grants = leader is not None and leader.is_live and leader.clock not in DOUBTED
@@ -43,13 +48,22 @@ def service_of(row: m.PartitionRow, nodes: Mapping[str, m.NodeRow], is_barred: b
 def services_of(described: m.Described) -> dict[int, Service]:
     """What each partition does, by its number."""
     nodes = {node.name: node for node in described.nodes}
-    barred = {row.partition for row in described.held if _bars(row)}
-    return {row.partition: service_of(row, nodes, row.partition in barred) for row in described.partitions}
+    barred = {row.partition for row in described.held if bars(row)}
+    filling: dict[int, list[str]] = {}
+    for move in described.moves:
+        if move.role == "suspect" and not move.is_done:
+            filling.setdefault(move.partition, []).append(move.node)
+    return {row.partition: service_of(row, nodes, row.partition in barred, filling.get(row.partition, ()))
+            for row in described.partitions}
 
 
+def _majority(names: Collection[str]) -> int:
+    return len(names) // 2 + 1
 
-def _bars(row: m.HeldRow) -> bool:
-    """A loss and a barrier bar until their time, which is 0 once it is over; a horizon from then on."""
+
+def bars(row: m.HeldRow) -> bool:
+    """Whether a leader may grant nothing for it. A loss and a barrier bar until their time, which is 0 once it is
+    over; a horizon from then on."""
     if row.what == "horizon":
         return not row.until_ms
     return row.what in ("loss", "barrier") and row.until_ms > 0

@@ -124,8 +124,8 @@ class Node:
         admission, gates = Admission(view), Gates(self._horizons, self._loans)
         self._workers, self._workflows = WorkerRequests(operations, capacity), WorkflowRequests(operations)
         reads = self._reads = ReadRequests(operations, admission)
-        leadership = LeadershipRequests(operations, self._floor, self.timekeeper, self._steward, self._moves)
-        self._describe = leadership.description
+        self._leadership = leadership = LeadershipRequests(
+            operations, self._floor, self.timekeeper, self._steward, self._moves, self.playback)
         writes = WriteRequests(operations, admission, self._floor)
         features: list[Feature] = [
             writes, ClaimRequests(operations, admission, gates, self._parked), reads,
@@ -267,7 +267,7 @@ class Node:
 
     def description(self) -> m.Described:
         """The cluster as seen from here, for whoever watches this node."""
-        return self._describe(0, self._settled_ms)
+        return self._leadership.description(0, self._settled_ms)
 
     malformed_count = 0
     """Peers' messages that parsed but made no sense; dropped."""
@@ -330,7 +330,7 @@ class Node:
             self.operations.on_gone(now_ms, gone)
 
     def _on_nodes(self, now_ms: int, event: NodesChanged) -> None:
-        self.view.nodes = event.nodes
+        self.view.nodes, self.view.leaving = event.nodes, event.leaving
         self.view.replicas = event.replicas or self.view.parameters.replicas
         self.view.majority = majority(self.view.replicas)
         self.timekeeper.on_nodes(len({*event.nodes, self.view.me.name}))

@@ -397,7 +397,7 @@ class Vnode:
             self.note_leader(leader, request.epoch)
             grant = _grant_of(request, task_ids)
             known = self.replica.histories(grant.ids)
-            vetoed = self.replica.objections(grant, known)
+            vetoed = self.replica.objections(grant, known, now_ms)
             blockers = self.replica.blockers(grant, vetoed)
             self.replica.apply_grant(now_ms, grant, vetoed, known)
         return m.Granted(request.request, self.partition, self.promise.epoch, is_accepted,

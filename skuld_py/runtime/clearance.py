@@ -51,6 +51,7 @@ _VERBS: Mapping[type[m.Message], str] = {
     m.Survey: "workflows",
     m.Follow: "follow_log",
     m.Steer: "freeze",
+    m.Retire: "drain",
     m.Recall: "partition_history",
 }
 _SAID: Mapping[type[m.Message], str] = {

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from skuld_py.model import messages as m
+from skuld_py.model.service import Service
 from skuld_py.verbs.votes import partitions_said, shortages
 from skuld_py.verbs.words import copies, many, moment, said
 
@@ -22,12 +23,12 @@ STARVED_SHOWN = 8
 """Workflows without slots that are named one by one."""
 KINDS = ("nodes_missing", "nodes_down", "unheard", "no_session", "wrong_clock", "no_leader", "no_majority",
          "solo", "under_target", "over_target", "moving", "uncollected", "unarchived", "releases_differ",
-         "unproven", "starved", "held", "paused", "uncounted")
+         "unproven", "starved", "held", "paused", "leaving", "uncounted")
 """Every kind there is, for programs that must show those that are well, too."""
-CHOSEN = frozenset({"solo"})
-"""Kinds that say what somebody has chosen for good, and what follows from it. They are told like the others, and
-are no warning: one copy of each task is what a cluster has only if somebody wanted it, and a monitor that warns
-for ever is one that nobody looks at."""
+CHOSEN = frozenset({"solo", "leaving"})
+"""Kinds that say what somebody has chosen, and what follows from it. They are told like the others, and are no
+warning: one copy of each task is what a cluster has only if somebody wanted it, a node goes because somebody has
+taken it out, and a monitor that warns for ever is one that nobody looks at."""
 HELD = {
     "frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
     "quarantine": "told not to trust a node: {}. It leads nothing there but what is frozen or nobody else can"
@@ -43,7 +44,7 @@ HELD = {
                " logs",
     "floor": "led by a node that was not compared yet with enough voters of the leader before it, so what"
              " it lacks is not known: {}",
-    "promotion": "waiting for what an operator wished: {}",
+    "promotion": "waiting for what an operator wished: {}; 'skuld withdraw' takes it back",
     "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
 """What may be held of a partition, in words."""
 
@@ -94,6 +95,13 @@ def collection_of(described: m.Described) -> Collection | None:
     since_ms = min((row.unarchived_since_ms for row in rows if row.unarchived_since_ms), default=0)
     return Collection(sum(row.collected for row in rows), sealed_ms, tuple(awaited),
                       sum(row.unarchived for row in rows), since_ms, sum(row.collected_per_s for row in rows))
+
+
+def level_of(service: Service, found: Sequence[Concern]) -> str:
+    """How bad it is: whether claims are granted and tasks stored decides, not which concern there is."""
+    if service is not Service.FULL:
+        return "critical"
+    return "warning" if any(concern.kind not in CHOSEN for concern in found) else "ok"
 
 
 def concerns(facts: Facts) -> list[Concern]:
@@ -192,6 +200,8 @@ def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "paused", f"queue {queue} is paused: nothing of it is granted until 'skuld resume {queue}'"
     if len(described.paused) > PAUSED_SHOWN:
         yield "paused", f"{len(described.paused) - PAUSED_SHOWN:,} more queues are paused: see 'skuld paused'"
+    for words in _leaving(facts):
+        yield "leaving", words
     if facts.doubt:
         yield "uncounted", f"the queues could not be counted: {facts.doubt}"
 
@@ -226,6 +236,19 @@ def _held(described: m.Described) -> Iterator[str]:
             found.setdefault((row.what, row.words + until), []).append(row.partition)
     for (what, how), partitions in found.items():
         yield f"{partitions_said(partitions)} {_be(len(partitions))} {HELD[what].format(how)}"
+
+
+def _leaving(facts: Facts) -> Iterator[str]:
+    """Nodes that are taken out and still run: how far that is, and when they may be stopped."""
+    rows, moves = facts.described.partitions, facts.described.moves
+    for node in (row for row in facts.described.nodes if row.is_leaving and row.is_live):
+        votes = sum(node.name in row.cohort or not row.leader for row in rows)
+        hands_off = sum(row.node == node.name and row.role == "zombie" for row in moves)
+        yield (f"node {node.name} is taken out and leaves: it leads {node.leads}, owns {node.owns}, votes in"
+               f" {votes}, hands off {many(hands_off, 'partition')}; do not stop it yet"
+               if node.leads or node.owns or votes or hands_off else
+               f"node {node.name} is taken out and has nothing left: stop it, then 'skuld cluster forget"
+               f" {facts.cluster} {node.name}'")
 
 
 def _uncollected(facts: Facts) -> list[str]:

@@ -1,12 +1,15 @@
-"""The verbs of operators about nodes in which they have no trust: quarantine, and reap."""
+"""The verbs of operators about nodes: take them out, or trust them no more."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from typing_extensions import TypedDict
 
 from skuld_py.verbs import documents as d
 from skuld_py.verbs.operators import NODE, PARTITION, REASON, WITHIN, say_done, told
 from skuld_py.verbs.options import Option, Plain, Request
+from skuld_py.verbs.schemas import Says
 from skuld_py.verbs.verb import Scope, verb
 
 if TYPE_CHECKING:
@@ -53,4 +56,28 @@ async def reap(client: AsyncClient, node: str, partition: int | None, within_s: 
     return told(await client.reap(node, partition, within_s=within_s, reason=reason))
 
 
-VERBS = (quarantine, reap)
+class Drained(TypedDict):
+    """The node is taken out, or placed again. It hands on by itself what it has: see the status."""
+
+    node: str
+    is_leaving: bool
+    has_changed: Annotated[bool, Says("Whether it was not so before.")]
+
+
+@verb("POST /v1/nodes/drain", Scope.ADMIN,
+      Request("Drain", "Which node is to hand on all that it has, or is placed again.", (
+          NODE, Option("undo", Plain.FLAG, False, help="Place it again.", told="Place it again."))),
+      Drained, "Take a node out, so that it hands on all that it has; the status says when it may be stopped.")
+async def drain(client: AsyncClient, node: str, undo: bool) -> Drained:
+    """Take NODE (HOST:PORT), alive or dead, out of the cluster: nothing is placed on it any more.
+
+    While it runs it hands on what it has. The status says how far that is, and when it may be stopped. Of one that
+    is dead the others fill up from each other. As many nodes as there are copies of each task must be left.
+
+    Of the command line it is 'skuld drain', which waits, and 'skuld cluster remove'.
+    """
+    has_changed = await client.drain(node, undo=undo)
+    return Drained(node=node, is_leaving=not undo, has_changed=has_changed)
+
+
+VERBS = (quarantine, reap, drain)

@@ -135,6 +135,24 @@ async def rebalance(client: AsyncClient, partition: int | None, within_s: float,
     return told(await client.rebalance(partition, within_s=within_s, reason=reason))
 
 
+@verb("POST /v1/partitions/withdraw", Scope.ADMIN,
+      Request("Withdraw", "Of which partitions to take a wish back.", (PARTITION, REASON)), d.Overseen,
+      "Take back who was to lead or to succeed, where that was not obeyed yet.", command="withdraw",
+      says=say_done("taken back"))
+async def withdraw(client: AsyncClient, partition: int | None, reason: str) -> d.Overseen:
+    """Take back what 'skuld promote', 'reorder', 'rebalance' or 'reap' has wished and was not obeyed yet.
+
+    'skuld status' names what waits; by itself it is forgotten after its time. A node that was to be reaped stays
+    in quarantine until 'skuld quarantine --off'.
+
+    \b
+    Examples:
+      skuld withdraw
+      skuld withdraw --partition 3 --reason "the wrong node"
+    """
+    return told(await client.withdraw(partition, reason=reason))
+
+
 @verb("POST /v1/partitions/solo", Scope.ADMIN,
       Request("Solo", "Which partitions keep their voters, or do not any more.", (
           PARTITION, Option("off", Plain.FLAG, False, help="Let them grow again.", told="Let them grow again."),
@@ -163,4 +181,4 @@ async def force_epoch(client: AsyncClient, partition: int | None, noted: bool, r
     return told(await client.force_epoch(partition, noted=noted, reason=reason))
 
 
-VERBS = (freeze, unfreeze, promote, reorder, rebalance, solo, force_epoch)
+VERBS = (freeze, unfreeze, promote, reorder, rebalance, withdraw, solo, force_epoch)

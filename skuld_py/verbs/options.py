@@ -160,6 +160,20 @@ FUNCTION = Option(
     help="Only calls of this task function; all tasks are read for it.",
     told="Only calls of this task function. All tasks that are asked for otherwise are read for it: nodes do not"
          " look into payloads.")
+ARGUMENT = Option(
+    "argument", Line(1, 500, "day=2026-11-*"), None, shown="all", word="PATTERN",
+    help="Only calls with an argument like this, VALUE or NAME=VALUE; * is any text.",
+    told="Only calls with an argument like this pattern, VALUE or NAME=VALUE: * is any text, large letters are"
+         " like small ones.")
+HEADER = Option(
+    "header", Line(1, 500, "tenant=acme*"), None, shown="all", word="PATTERN",
+    help="Only tasks with a header like this, NAME=VALUE; * is any text.",
+    told="Only tasks with a header like this pattern, NAME=VALUE: * is any text, large letters are like small"
+         " ones.")
+ERROR = Option(
+    "error", Line(1, 500, "*timeout*"), None, shown="all", word="PATTERN",
+    help="Only tasks whose last error is like this; * is any text, large letters are like small ones.",
+    told="Only tasks whose last error is like this pattern: * is any text, large letters are like small ones.")
 SINCE = Option(
     "since", Plain.PAST, None, field="since_s", shown="the beginning",
     help="Only what was enqueued then or later: an age as 2h, or 2026-12-01T08:00+01:00.",

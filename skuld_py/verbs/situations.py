@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from skuld_py.verbs.attention import Facts
 
 ServiceWord = Literal["full", "enqueue-only", "unavailable"]
+LevelWord = Literal["ok", "warning", "critical"]
 
 
 class NodeStatus(TypedDict):
@@ -28,6 +29,8 @@ class NodeStatus(TypedDict):
     rules: Annotated[int, Says("The newest rules that its program knows; 0 where it has not said.")]
     workers: Annotated[int, Says("Workers that report to it.")]
     slots: Annotated[int, Says("Tasks that these run at once.")]
+    is_leaving: Annotated[bool, Says("Whether it is taken out: it hands on what it has, and may then be stopped.")]
+    watches: Annotated[str, Says("The node whose death it notices; empty for one that is alone, or down.")]
 
 
 class PartitionStatus(TypedDict):
@@ -64,6 +67,22 @@ class CollectionStatus(TypedDict):
     collected_per_s: int
 
 
+class HeldStatus(TypedDict):
+    """What operators hold or wish of a partition, or what keeps its leader from granting."""
+
+    partition: int
+    what: str
+    words: str
+    until_ms: Annotated[int, Says("0 for no end; of a horizon, that it is over.")]
+
+
+class StarvedStatus(TypedDict):
+    """A live workflow that no slot serves, and why."""
+
+    workflow: str
+    reason: str
+
+
 class ConcernDocument(TypedDict):
     """Something an operator should know."""
 
@@ -74,6 +93,8 @@ class ConcernDocument(TypedDict):
 class Status(TypedDict):
     """The cluster as one of its nodes sees it."""
 
+    level: Annotated[LevelWord, Says("As 'skuld verify' has it: critical where a partition is not full, a warning"
+                                     " where something needs attention that nobody has chosen.")]
     service: Annotated[ServiceWord, Says("That of the partition that does least.")]
     attention: Annotated[list[ConcernDocument], Says("What an operator should know, worst first.")]
     node: str
@@ -83,6 +104,10 @@ class Status(TypedDict):
     moves: list[MoveStatus]
     paused: list[str]
     collections: list[CollectionStatus]
+    is_unproven: Annotated[bool, Says("Whether claims count without a proof that they were granted.")]
+    starved: list[StarvedStatus]
+    starved_count: int
+    held: Annotated[list[HeldStatus], Says("Of the partitions that the node keeps.")]
 
 
 class Ready(TypedDict):
@@ -103,10 +128,10 @@ def status_of(facts: Facts) -> dict[str, Any]:
     import attrs
 
     from skuld_py.model.service import services_of, worst
-    from skuld_py.verbs.attention import concerns
+    from skuld_py.verbs.attention import concerns, level_of
 
-    services = services_of(facts.described)
+    services, judged = services_of(facts.described), concerns(facts)
     found = {name: value for name, value in attrs.asdict(facts.described).items() if name != "request"}
     found["partitions"] = [{**row, "service": services[row["partition"]].value} for row in found["partitions"]]
-    return {"service": worst(services).value, "attention": [attrs.asdict(concern) for concern in concerns(facts)],
-            **found}
+    return {"level": level_of(worst(services), judged), "service": worst(services).value,
+            "attention": [attrs.asdict(concern) for concern in judged], **found}

@@ -35,9 +35,9 @@ VERBS = ("dev", "demo", "zookeeper", "cluster", "keys", "certificates", "node", 
          "members", "ring", *dict.fromkeys(command.split()[0] for command in OF_TASKS), "worker",
          "workflow", "scheduler", "backup", "archive", "history", "gateway", "token", "manual", "config",
          "completion")
-OF_CLUSTER = ("cluster create", "cluster destroy", "cluster remove", "cluster force-epoch", "cluster forget",
-              "cluster history", "cluster log", "cluster proofs", "cluster replicas", "cluster restore",
-              "cluster rotate", "cluster rules", "cluster secure", "cluster share")
+OF_CLUSTER = ("cluster create", "cluster destroy", "cluster documents", "cluster remove", "cluster force-epoch",
+              "cluster forget", "cluster history", "cluster log", "cluster proofs", "cluster replicas",
+              "cluster restore", "cluster rotate", "cluster rules", "cluster secure", "cluster share")
 OF_KEYS = ("keys make", "keys authorise", "keys rotate", "keys revoke", "keys list")
 OF_CONFIG = ("config show",)
 OF_WORKFLOW = ("workflow check", "workflow graph", "workflow submit", "workflow status", "workflow list",

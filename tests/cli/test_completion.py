@@ -39,8 +39,8 @@ def test_verbs_options_and_choices_are_offered() -> None:
     assert offered("skuld c", 1) == ["cluster", "certificates", "claim", "complete", "cancel", "count",
                                        "config", "completion"]
     assert sorted(offered("skuld cluster ", 2)) == [
-        "create", "destroy", "force-epoch", "forget", "history", "log", "proofs", "remove", "replicas", "restore",
-        "rotate", "rules", "secure", "share"]
+        "create", "destroy", "documents", "force-epoch", "forget", "history", "log", "proofs", "remove",
+        "replicas", "restore", "rotate", "rules", "secure", "share"]
     assert "--lease" in offered("skuld claim q --l", 3)
     assert offered("skuld completion ", 2) == ["bash", "zsh", "fish"]
     assert offered("skuld nonsense ", 2) is not None

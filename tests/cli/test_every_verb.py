@@ -22,7 +22,7 @@ VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew
            "purge_all": "bulk purge", "move_all": "bulk move", "release_all": "bulk release", "update": "append",
            "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
            "result": "results", "snooze_many": "snooze",
-           "force_epoch": "cluster force-epoch",
+           "force_epoch": "cluster force-epoch", "drain": "cluster remove",
            "submit_workflow": "workflow submit", "workflow": "workflow status", "workflows": "workflow list",
            "await_workflow": "workflow await", "kill_workflow": "workflow kill", "follow_log": "cluster log",
            "partition_history": "cluster history",
@@ -37,7 +37,7 @@ ELSEWHERE = {"w": "w", "n": "n", "lease_s": "lease", "retry_in_s": "retry-in", "
              "priority": "priority", "id": "id", "headers": "header", "states": "state", "follow_s": "follow",
              "deps": "dep", "dep_wait_s": "dep-wait", "unique_window_s": "unique-window",
              "every_s": "every", "timeout_s": "timeout", "for_s": "for", "within_s": "within",
-             "longest_lease_s": "longest-lease"}
+             "longest_lease_s": "longest-lease", "undo": "back"}
 """Arguments of methods that are options of verbs."""
 GIVEN = {"self", "queue", "payload", "payloads", "claim", "claims", "data", "seq", "ids", "page", "delay_s",
          "results", "errors", "name", "after", "like", "partition", "definition", "reason", "fence", "position",

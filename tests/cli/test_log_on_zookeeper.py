@@ -52,6 +52,32 @@ def skuld(hosts: str, *arguments: str) -> Result:
                               env={"SKULD_CLUSTER": "c"})
 
 
+def test_documents_are_shown_as_they_stand_whatever_they_say(hosts: str) -> None:
+    raw = Document(3, "h:1", seats=seats_of(["h:1"]), write_id="w", cause="freeze by ann\x1b[2J").encode()
+    texts = {0: raw, 1: raw.replace(b'"epoch": 3', b'"epoch": "\xff", "later": 7'),
+             2: "[no document\u202e".encode()}
+    with connection(hosts, 10.0, is_write=True) as client:
+        for partition, text in texts.items():
+            client.create(f"/skuld/c/partitions/{partition}", text, makepath=True)
+        try:
+            told = skuld(hosts, "cluster", "documents", "c").output
+            rows = [json.loads(line) for line in skuld(
+                hosts, "cluster", "documents", "c", "--json").output.splitlines()]
+            one = skuld(hosts, "cluster", "documents", "c", "1").output
+        finally:
+            for partition in texts:
+                client.delete(f"/skuld/c/partitions/{partition}")
+
+    assert "partition 0: revision 0\n" in told and "partition 7: it has had no leader" in told
+    assert "  leader: \"h:1\"\n" in told and "\u202e" not in told and "  [no document" in told
+    assert [row["version"] for row in rows[:4]] == [0, 0, 0, -1]
+    assert rows[0]["document"]["epoch"] == 3 and (rows[1]["document"]["later"], rows[1]["text"]) == (7, None)
+    assert (rows[2]["document"], rows[2]["text"], rows[3]["document"]) == (None, "[no document\u202e", None)
+    assert one.startswith("partition 1: revision 0\n") and "later: 7" in one and one.count("partition ") == 1
+    refused = skuld(hosts, "cluster", "documents", "c", "8")
+    assert refused.exit_code == 1 and "8 partitions, 0 to 7" in refused.stderr
+
+
 def test_the_log_the_members_and_the_ring_are_shown(hosts: str) -> None:
     assert [line.split()[0] for line in skuld(hosts, "cluster", "log", "c", "-n", "2").output.splitlines()] == [
         "POSITION", "10", "11"]

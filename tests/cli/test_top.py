@@ -13,7 +13,7 @@ import termios
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -86,6 +86,28 @@ def test_what_is_deleted_in_a_second_is_said() -> None:
     assert rates.document(now, None)["collection"]["collected_per_s"] == 200
     said = " ".join(drawn(now).split())
     assert "505 ended tasks deleted, 200 a second; 1000 ended tasks to be archived" in said
+
+
+class Wire:
+    """A connection to a node that tells of claims without proofs those who read that."""
+
+    def next_request(self) -> int:
+        return 7
+
+    def greet(self, timeout_s: float) -> m.Greeted:
+        return seen().greeted
+
+    def call(self, message: m.Message, timeout_s: float, *, is_idempotent: bool) -> m.Message:
+        if isinstance(message, m.Describe):
+            return attrs.evolve(seen().described, is_unproven=message.reads_unproven)
+        return m.Counted(7, b"", b"", ())
+
+
+def test_what_is_seen_says_that_claims_count_without_a_proof() -> None:
+    found = situation.look(cast(Any, Wire()), 1.0)
+
+    assert found.described.is_unproven
+    assert [each for each in situation.concerns(found) if each.kind == "unproven"]
 
 
 # -- what runs ---------------------------------------------------------------------------------------

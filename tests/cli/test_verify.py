@@ -54,6 +54,17 @@ def clocks(*verdicts: str) -> Situation:
     return attrs.evolve(seen(), described=attrs.evolve(seen().described, nodes=rows))
 
 
+def leaving(votes: bool) -> Situation:
+    """The third node is taken out, and owns nothing any more; perhaps it votes still."""
+    described = seen().described
+    *others, last = described.nodes
+    rows = (*others, attrs.evolve(last, owns=0, is_leaving=True))
+    less = tuple(attrs.evolve(row, owners=OWNERS[:2], cohort=OWNERS if votes else OWNERS[:2])
+                 for row in described.partitions)
+    return attrs.evolve(seen(), greeted=attrs.evolve(GREETED, replicas=3 if votes else 2),
+                        described=attrs.evolve(described, nodes=rows, partitions=less))
+
+
 def unheard() -> Situation:
     first, *rest = seen().described.nodes
     return attrs.evolve(seen(), described=attrs.evolve(
@@ -78,6 +89,9 @@ STATES: dict[str, tuple[Situation, int, str, str]] = {
     "two releases": (released("1", "1", "2"), WARNING, "full", "different releases"),
     "clocks at odds": (clocks("disagreed", "disagreed", "disagreed"), CRITICAL, "enqueue-only",
                        "no majority of the clocks agrees"),
+    "a node that leaves": (leaving(True), OK, "full", "votes in 2, hands off 0 partitions; do not stop it yet"),
+    "a node that may be stopped": (leaving(False), OK, "full", "c:1 is taken out and has nothing left: stop it,"
+                                   " then 'skuld cluster forget prod c:1'"),
     "nodes unheard": (unheard(), WARNING, "full", "hears nothing of b:1, c:1"),
     "one copy, as was chosen": (voting(1, "a:1"), OK, "full", "each task has one copy"),
     "one copy, and voters that go": (voting(1, *OWNERS), WARNING, "full", "more voters than the 1 copy"),

@@ -28,7 +28,7 @@ READING = {"quota_use", "quotas", "archive_root", "archived", "collectable", "co
            "take_seats", "workers", "workflow", "workflows", "await_workflow", "follow_log", "partition_history"}
 """Verbs that change nothing said again; ``archived`` says how much it did, and never that it was refused for what
 it did; and a report said twice is one."""
-OF_WORKFLOWS = {"submit_workflow", "kill_workflow", "exhaust_input", "seal_output"}
+OF_THE_LOG = {"submit_workflow", "kill_workflow", "exhaust_input", "seal_output", "drain"}
 """What they write into the coordination log changes nothing when it is said again: see ``test_workflows``."""
 Act = Callable[[MemoryClient], object]
 
@@ -138,6 +138,7 @@ ROWS = (
     Row("promote", m.Steer, lambda world: world.me.promote(world.me.status().node, 0)),
     Row("reorder", m.Steer, lambda world: refused(world.me.reorder, world.me.status().node, 0)),
     Row("rebalance", m.Steer, lambda world: world.me.rebalance(0)),
+    Row("withdraw", m.Steer, lambda world: world.me.withdraw(0)),
     Row("solo", m.Steer, lambda world: world.me.solo(0)),
     Row("quarantine", m.Steer, lambda world: refused(world.me.quarantine, world.me.status().node, 0)),
     Row("reap", m.Steer, lambda world: refused(world.me.reap, world.me.status().node, 0)),
@@ -244,7 +245,7 @@ def test_what_is_refused_when_it_is_asked_again_has_not_happened(row: Row, betwe
 def test_every_verb_that_changes_something_is_in_the_table() -> None:
     verbs = {name for of in Verbs.__mro__ for name, value in vars(of).items() if isinstance(value, verb | stream)}
 
-    assert verbs - READING - OF_WORKFLOWS == {row.verb for row in ROWS}
+    assert verbs - READING - OF_THE_LOG == {row.verb for row in ROWS}
 
 
 class Unlucky(MemoryClient):

@@ -662,6 +662,30 @@ def calls_are_listed_by_their_function(client: Any, queue: str) -> None:
         listed(function="two\nlines")
 
 
+@of("list")
+def tasks_are_listed_by_an_argument_a_header_or_their_last_error(client: Any, queue: str) -> None:
+    first = client.enqueue(queue, skuld_py.call("shop:bill", "2026-11-20", tenant="acme"), headers={"team": "A 1"},
+                           retry=Retry(backoff_s=0))
+    second = client.enqueue(queue, skuld_py.call("shop:bill", 7, days=[1, 2], note=None), headers={"trace": "A 1"})
+    third = client.enqueue(queue, b"2026-11-20")
+    client.fail(client.claim_one(queue), "OSError: [Errno 111] refused?", retry_in_s=0)
+
+    def listed(**more: Any) -> list[bytes]:
+        return [task.id for task in client.list(queue, page=2, **more)]
+    assert listed(argument="2026-11-*") == listed(argument="TENANT=*") == listed(argument="tenant=acme") == [first]
+    assert listed(argument="7") == listed(argument="days=[1, 2]") == listed(argument="note=null") == [second]
+    assert listed(argument="acme") == listed(argument="days=[1*3]") == listed(argument="2026") == []
+    assert listed(header="team=a*") == listed(header="*=a 1", argument="tenant=*") == [first]
+    assert listed(header="*=A 1") == [first, second] and listed(header="A 1") == []
+    assert listed(error="*[errno 111]*") == listed(error="*refused?", states=["waiting"]) == [first]
+    assert listed(error="*") == [first] and listed(error="*[errno 11]*") == listed(error="oserror") == []
+    assert listed(error="*", states=["dead"]) == listed(error="*", header="trace=*") == []
+    assert client.cancel_all(queue, argument="7", dry_run=True) == client.cancel_all(queue, header="trace=*") == 1
+    assert [client.get(task_id).state for task_id in (first, second, third)] == ["waiting", "cancelled", "waiting"]
+    with pytest.raises(Refused, match="'tenant=acme"):
+        listed(header="")
+
+
 @of("list", "count")
 def tasks_are_listed_by_state_and_by_time(client: Any, queue: str) -> None:
     first, = client.enqueue_many(queue, [b"first"])
@@ -903,6 +927,16 @@ def how_partitions_came_about_is_told(client: Any, queue: str) -> None:
         client.partition_history(4_000)
 
 
+@of("drain")
+def nodes_that_all_copies_need_are_not_taken_out(client: Any, queue: str) -> None:
+    name = client.status().node
+    for node, code in ((name, "too_few_nodes"), ("127.0.0.1:1", "unknown_node")):
+        with pytest.raises(Refused) as refused:
+            client.drain(node)
+        assert refused.value.code in (code, "unknown_node"), "in memory no node is in the log"
+    assert not any(node.is_leaving for node in client.status().nodes)
+
+
 @of("quarantine", "reap")
 def nodes_are_in_quarantine_and_the_living_are_not_reaped(client: Any, queue: str) -> None:
     status = client.status()
@@ -917,9 +951,10 @@ def nodes_are_in_quarantine_and_the_living_are_not_reaped(client: Any, queue: st
     assert client.quarantine("nowhere:1", off=True).changed == 0
 
 
-@of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder", "force_epoch")
+@of("freeze", "unfreeze", "solo", "rebalance", "promote", "reorder", "withdraw", "force_epoch")
 def partitions_are_held_and_let_go(client: Any, queue: str) -> None:
     leader = client.status().partitions[0].leader
+    assert client.withdraw(0).changed == 0
 
     assert client.freeze(0, reason="why", for_s=60).changed == 1
     for wish in (partial(client.promote, leader), partial(client.reorder, leader), client.rebalance):
@@ -1237,6 +1272,8 @@ BAD_INPUT: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("retry_all", (), {"error": ""}, "bad_error"),
     ("retry_all", (), {"error": "x" * 501}, "bad_error"),
     ("retry_all", (), {"function": ""}, "bad_name"),
+    ("retry_all", (), {"argument": ""}, "bad_argument"),
+    ("cancel_all", (), {"header": "x" * 501}, "bad_header"),
     ("cancel_all", ("a b",), {}, "bad_name"),
     ("purge_all", ("a b",), {}, "bad_name"),
     ("move_all", ("q", "a b"), {}, "bad_name"),

@@ -44,7 +44,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "put_schedule": {"name": "yearly", "queue": "yearly", "cron": "0 0 1 1 *"},
     "remove_schedule": {"name": "none"}, "promote": {"node": "nobody"}, "reorder": {"node": "nobody"},
     "move_all": {"to": "elsewhere"}, "release_all": {"holder": "nobody"},
-    "quarantine": {"node": "nobody"}, "reap": {"node": "nobody"},
+    "quarantine": {"node": "nobody"}, "reap": {"node": "nobody"}, "drain": {"node": "nobody"},
 }
 
 QUERIES = {"workflow": "?workflow=nobody", "await_workflow": "?workflow=nobody&wait_s=0"}

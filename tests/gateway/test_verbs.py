@@ -679,6 +679,23 @@ def test_tasks_are_listed_and_counted_by_state_and_time(anybody: Asker, queue: s
     refused(anybody.get(f"/v1/tasks/list?queue={queue}&state=waiting,asleep"), 422, "bad_field", "state")
 
 
+def test_tasks_are_listed_by_an_argument_a_header_or_their_last_error(anybody: Asker, queue: str) -> None:
+    task = anybody.post("enqueue", {"queue": queue, "call": "shop:bill", "kwargs": {"day": "2026-11-20"},
+                                    "headers": {"tenant": "acme"}}).json["id"]
+    claim, = anybody.post("claim", {"queue": queue}).json["claims"]
+    anybody.post("fail", {**{name: claim[name] for name in ("id", "token", "proof")}, "error": "no such row",
+                          "retry_in_s": 60})
+    anybody.enqueue(queue)
+
+    def listed(query: str) -> list[str]:
+        return [line["id"] for line in anybody.get(f"/v1/tasks/list?queue={queue}&{query}").lines]
+    for query in ("argument=day=2026-11-*", "header=tenant=a*", "error=*ROW", "error=*row&state=scheduled"):
+        assert listed(query) == [task], query
+    for query in ("argument=2026*", "header=tenant", "error=row", "error=*row&state=dead"):
+        assert listed(query) == [], query
+    refused(anybody.get("/v1/tasks/list?error="), 422, "bad_field", "error")
+
+
 def test_a_read_shows_no_less_than_was_seen(anybody: Asker, queue: str) -> None:
     task_id = anybody.enqueue(queue)
     anybody.claim(queue, lease_s=60)

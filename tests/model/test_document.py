@@ -18,6 +18,7 @@ PLAIN = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_siz
                      | st.dictionaries(st.text(max_size=3), inner, max_size=3),
                      max_leaves=5)
 FIELDS = [*json.loads(Document().encode())]
+FREEZE = {"id": "", "by": "me", "reason": "", "at_ms": 0, "until_ms": 0}
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), PLAIN) | PLAIN)
@@ -38,7 +39,12 @@ def test_what_an_operator_may_have_written_by_hand_is_malformed(raw: bytes) -> N
 
 @pytest.mark.parametrize(("field", "value"), [
     ("freeze", []), ("freeze", "yes"), ("freeze", {"whom": 1}), ("promote", 7), ("promote", {"id": None}),
-    ("mode", "single"), ("mode", None)])
+    ("mode", "single"), ("mode", None), ("freeze", {**FREEZE, "by": "\ud800"}),
+    ("freeze", {**FREEZE, "until_ms": 253_402_300_800_000}), ("freeze", {**FREEZE, "reason": "ü" * 501}),
+    ("promote", {"id": "", "kind": "lead", "target": "n2", "epoch": 3, "expires_ms": 1 << 63, "by": ""}),
+    ("force", {"id": "", "epoch": 3, "remaining": ["n\udfff"], "by": "", "reason": "", "at_ms": 0}),
+    ("force", {"id": "", "epoch": 3, "remaining": ["n3", "n3"], "by": "", "reason": "", "at_ms": 0}),
+    ("barred", [{"id": "", "node": "n2", "by": "", "reason": "\ud83d", "at_ms": 0}])])
 def test_what_operators_wish_stops_nothing_and_is_kept_as_it_was(field: str, value: object) -> None:
     raw = {**json.loads(Document(epoch=3).encode()), field: value}
     document = Document.decode(json.dumps(raw).encode())

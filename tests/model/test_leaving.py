@@ -51,7 +51,7 @@ LATE = {
                      "SettingPut", "Reported"), ANSWER),
     **dict.fromkeys(("Decreed", "Surveyed", "Followed", "Steered", "Recalled"), ANSWER),
     **dict.fromkeys(("Greet", "Enqueue", "Claim", "Describe", "Await", "ReadLog", "Report", "Submit", "Kill",
-                     "Advance", "Survey", "Follow", "Steer", "Recall", "Evict"), CLIENT),
+                     "Advance", "Survey", "Follow", "Steer", "Retire", "Recall", "Evict"), CLIENT),
 }
 
 

@@ -39,8 +39,8 @@ def test_who_does_not_steer_changes_no_task_and_no_queue_of_others() -> None:
         "retry", "retry_all", "cancel_all", "purge_all", "move_all", "release_all",
         "pause", "resume", "purge", "put_schedule", "remove_schedule",
         "set_limits", "remove_limits", "set_quota", "remove_quota",
-        "freeze", "unfreeze", "promote", "reorder", "rebalance", "solo",
-        "quarantine", "reap", "force_epoch"}
+        "freeze", "unfreeze", "promote", "reorder", "rebalance", "withdraw", "solo",
+        "quarantine", "reap", "drain", "force_epoch"}
     assert roles_for("cancel") == roles_for("enqueue")
     assert roles_for("enqueue") == (Role.PRODUCER, Role.ADMIN) and roles_for("claim") == (Role.WORKER, Role.ADMIN)
     assert [roles_for(verb) for verb in sorted(OF_ARCHIVERS)] == [(Role.ARCHIVER,)] * 2

@@ -45,6 +45,31 @@ def test_a_leader_that_may_grant_nothing_yet_grants_nothing(what: str, until_ms:
     assert (services[0], services[1]) == (Service.FULL, service)
 
 
+def test_who_fills_again_stores_nothing_and_records_no_grant() -> None:
+    """One of three was wiped, and another one is down: nothing is stored, and no grant is recorded by two."""
+    row = m.PartitionRow(1, 1, "a:1", OWNERS, OWNERS)
+
+    def of(live: str, *moves: m.MoveRow) -> Service:
+        return services_of(m.Described(1, "a:1", "connected", nodes(live), (row,), moves))[1]
+    assert of("ab", m.MoveRow(1, "b:1", "suspect", 0, False, "wiped")) is Service.UNAVAILABLE
+    assert of("ab", m.MoveRow(1, "b:1", "suspect", 0, True, "wiped")) is Service.FULL
+    assert of("ab", m.MoveRow(0, "b:1", "suspect", 0, False, "wiped")) is Service.FULL
+    assert of("ab", m.MoveRow(1, "b:1", "learner", 0, False, "")) is Service.FULL
+    assert of("abc", m.MoveRow(1, "b:1", "suspect", 0, False, "wiped")) is Service.FULL
+
+
+@pytest.mark.parametrize(("live", "owners", "cohort", "service"), [
+    ("abc", "abc", "ade", "unavailable"), ("abcde", "abc", "ade", "full"), ("a", "abc", "a", "unavailable"),
+    ("ab", "abc", "a", "full"), ("a", "a", "abc", "unavailable"), ("ab", "a", "abc", "full"),
+    ("ab", "abc", "", "full")])
+def test_voters_count_and_copies(live: str, owners: str, cohort: str, service: str) -> None:
+    """Owners have no vote before they have filled; and the voters may be fewer than the copies that are kept."""
+    known = {f"{name}:1": m.NodeRow(f"{name}:1", name in live, 0, 1, "agreed") for name in "abcde"}
+    row = m.PartitionRow(0, 1, "a:1", tuple(f"{name}:1" for name in owners),
+                         tuple(f"{name}:1" for name in cohort))
+    assert service_of(row, known) == service
+
+
 def test_how_many_partitions_do_what() -> None:
     services = {0: Service.FULL, 1: Service.ENQUEUE_ONLY}
     assert tally(services) == {Service.FULL: 1, Service.ENQUEUE_ONLY: 1, Service.UNAVAILABLE: 0}

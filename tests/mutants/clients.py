@@ -19,6 +19,8 @@ PURSUIT = "tests/client/test_pursuit.py::"
 SENDS = "tests/worker/test_sending.py::"
 DROPPED = "tests/client/test_dropping.py::"
 CHOSEN = "tests/client/test_verbs.py::test_a_story[memory-the_dead_are_retried_of_which_something_is_so]"
+WANTED = ("tests/client/test_verbs.py::test_a_story"
+          "[memory-tasks_are_listed_by_an_argument_a_header_or_their_last_error]")
 TO_COME = "tests/client/test_verbs.py::test_a_story[memory-what_waits_is_cancelled_of_which_something_is_so]"
 TOLD = "tests/client/test_verbs.py::test_a_story[memory-who_stores_is_told_on_how_many_disks]"
 
@@ -44,10 +46,28 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("granter-for-ever", "who granted claims is asked again and again, however busy it is", "pursuit.pursue",
            "        first = \"\"\n", "", "A2", "tests/client/test_pursuit.py::"
            "test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others", seeds=0),
-    mutant("retried-whatever-failed", "tasks that failed otherwise are retried, too", "_Choice.has_error",
-           "self.error is None or fnmatchcase", "True or fnmatchcase", "C1", CHOSEN, seeds=0),
+    mutant("retried-whatever-failed", "tasks that failed otherwise are retried, too", "Wanted.has_error",
+           "self.error is None or (", "True or (", "C1", CHOSEN, seeds=0),
     mutant("retried-whatever-it-calls", "calls of other functions are retried, too", "_Choice.suits",
-           "function_of(task.payload) == self.function", "True", "C1", CHOSEN, seeds=0),
+           " and self.wanted.suits(task)", "", "C1", CHOSEN, seeds=0),
+    mutant("listed-by-any-error", "a list by an error has those that never failed", "Wanted.has_error",
+           "bool(error) and ", "", "C1", WANTED, seeds=0),
+    mutant("listed-by-any-header", "a list by a header has tasks with others", "Wanted.suits",
+           "if self.header is not None and not any(", "if self.header is not None and not bool(", "C1", WANTED,
+           seeds=0),
+    mutant("listed-by-any-argument", "a list by an argument has calls with others", "Wanted.suits",
+           "return self.argument is None or any(", "return True or any(", "C1", WANTED, seeds=0),
+    mutant("patterns-with-classes", "brackets in an error mean something else", "wanted.is_like",
+           "    first, *parts = pattern.lower().split(\"*\")\n",
+           "    import fnmatch\n    return fnmatch.fnmatchcase(text.lower(), pattern.lower())\n"
+           "    first, *parts = pattern.lower().split(\"*\")\n", "C1", WANTED, seeds=0),
+    mutant("patterns-overlap", "the end of a pattern is met by what met its beginning", "wanted.is_like",
+           "    if at > end or not (", "    if not (", "C1",
+           "tests/client/test_wanted.py::test_a_star_is_any_text_and_letters_are_alike", seeds=0),
+    mutant("errors-of-older-nodes", "a list by an error is empty where a node is of an older release",
+           "Reading._last_errors", "        read = yield from self._get([task.id for task in tasks])\n",
+           "        read = yield from self._get([])\n", "C1",
+           "tests/client/test_wanted.py::test_of_a_node_that_has_no_place_for_errors_the_tasks_are_read", seeds=0),
     mutant("retried-to-try", "what is only to be counted is retried", "Selecting.retry_all",
            "None if dry_run else self._each(self._revived)", "self._each(self._revived)", "C1", CHOSEN, seeds=0),
     mutant("cancelled-to-try", "what is only to be counted is cancelled", "Selecting.cancel_all",

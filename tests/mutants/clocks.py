@@ -50,6 +50,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("seen-in-the-future", "ticks that a wrong clock has shown are awaited", "Node._settle",
            "            self._ticks.forget()\n", "            pass\n", "C20",
            NODES + "test_a_leader_whose_clock_jumps_ahead_and_back_loses_no_tick_and_makes_none_twice", seeds=0),
+    mutant("granted-in-times-to-come", "a leader whose clock was set ahead grants what is held",
+           "Replica.objections", "if now_ms is not None and grant.start_ms > now_ms + self.skew_ms:", "if False:",
+           "C3", "tests/node/test_setting_clocks.py::"
+           "test_a_leader_whose_clock_is_set_ahead_gives_no_task_a_second_holder", seeds=0),
     mutant("measured-by-a-wrong-clock", "a clock that fell back goes by what it measured before", "Node._settle",
            "            self.timekeeper.forget()\n", "            pass\n", "A2",
            NODES + "test_a_leader_whose_clock_jumps_ahead_and_back_loses_no_tick_and_makes_none_twice", seeds=0),

@@ -14,6 +14,9 @@ DIGEST = "tests/runtime/test_digest.py::"
 SERVICE = ("tests/model/test_service.py::"
            "test_a_partition_stores_by_a_majority_of_its_owners_and_grants_by_a_leader_that_may")
 WORST = "tests/model/test_service.py::test_a_cluster_does_what_its_worst_partition_does"
+FILLING = "tests/model/test_service.py::test_who_fills_again_stores_nothing_and_records_no_grant"
+VOTERS = "tests/model/test_service.py::test_voters_count_and_copies"
+BY_HAND = "tests/model/test_document.py::test_what_operators_wish_stops_nothing_and_is_kept_as_it_was"
 HELD = "tests/node/test_overseeing.py::test_what_keeps_a_leader_from_granting_is_named"
 VERIFY = "tests/cli/test_verify.py::test_a_state_has_a_line_and_an_exit_status"
 
@@ -24,8 +27,27 @@ def told(name: str, rule: str, place: str, old: str, new: str, test: str) -> Mut
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    told("served-by-a-minority", "a partition without a majority is said to store tasks", "service.service_of",
-         "len(row.owners) // 2 + 1", "len(row.owners) // 2", SERVICE),
+    told("served-by-a-minority", "a partition without a majority is said to store tasks", "service._majority",
+         "len(names) // 2 + 1", "len(names) // 2", SERVICE),
+    told("served-by-who-fills", "who has lost its memory is said to store and to grant", "service.service_of",
+         " and name not in filling", "", FILLING),
+    told("served-by-owners-alone", "a partition is said to store by owners that have no vote yet",
+         "service.service_of", "sum(name in able for name in voters) < _majority(voters) or ", "", VOTERS),
+    told("barriers-cut-off", "of many rows those that say that nothing is granted are cut off", "held.held",
+         "rows.sort(key=bars, reverse=True)", "pass", "tests/node/test_held.py::"
+         "test_of_more_than_an_answer_has_room_for_what_keeps_a_leader_from_granting_is_told"),
+    told("losses-cut-off", "long names cut off how much is lost", "held._lost",
+         "who if len(who) <= room else who[: room - 1] + '…'", "who", "tests/node/test_held.py::"
+         "test_how_much_is_lost_is_told_whatever_the_names_are"),
+    told("hands-that-blind", "a text that no message can carry is taken for a wish", "document._word",
+         "if len(_text(value).encode()) > WORD_BYTES:", "if len(_text(value)) > WORD_BYTES:", BY_HAND),
+    told("remaining-twice", "who is said to remain twice is a voter twice, of whom no message may tell",
+         "document._words", "if len({*words}) != len(words):", "if False:", BY_HAND),
+    told("hands-that-blind-by-times", "a time that no message can carry is taken for a wish", "document._moment",
+         "if _number(value) > MOMENT_MS_MAX:", "if _number(value) < 0:", BY_HAND),
+    told("hands-that-blind-by-what-is-no-wish", "a barrier written by hand keeps a node from saying how it is",
+         "held.held", "min(until_ms, MOMENT_MS_MAX)", "until_ms", "tests/node/test_held.py::"
+         "test_whatever_is_written_by_hand_who_is_asked_how_the_cluster_is_can_answer"),
     told("served-by-the-dead", "a partition whose leader is down is said to grant claims", "service.service_of",
          "leader is not None and leader.is_live and", "leader is not None and", SERVICE),
     told("served-by-a-wrong-clock", "a leader that grants nothing for its clock is said to grant",
@@ -46,7 +68,7 @@ MUTANTS: tuple[Mutant, ...] = (
          "if is_known and document.horizon_ms", "if False and document.horizon_ms", HELD),
     told("horizons-that-are-over-to-come", "a horizon that is over is told as one to come", "held._stayed",
          " if now_ms < document.horizon_ms else 0", "", HELD),
-    told("served-behind-the-horizon", "a leader of which the horizon is over is said to grant", "service._bars",
+    told("served-behind-the-horizon", "a leader of which the horizon is over is said to grant", "service.bars",
          "return not row.until_ms", "return False", VERIFY),
     told("horizons-of-what-is-unread", "a horizon stays by a document that was read long ago", "held._stayed",
          "document.leader == vnode.leader and view.is_connected", "True", HELD),

@@ -18,11 +18,15 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 MUTANTS: tuple[Mutant, ...] = (
     _seen_by(BAR, "outlaw-stands", "who is in quarantine does not stand", "evaluator._succeed",
-             "if facts.me.name in document.outlaws and any", "if False and any"),
+             "if facts.me.name in document.outlaws and _lawful", "if False and _lawful"),
     _seen_by(BAR, "frozen-without-a-leader", "who leads what is frozen stands again, in quarantine or not",
              "evaluator._succeed", "    elif facts.me.name in", "    if facts.me.name in"),
     _seen_by(BAR, "led-by-nobody-for-all-are-outlaws", "where all voters are in quarantine one of them stands",
-             "evaluator._succeed", " and any(name not in document.outlaws for name in document.cohort):", ":"),
+             "evaluator._succeed", " and _lawful(facts, document):", ":"),
+    _seen_by(BAR, "led-by-nobody-for-the-others-are-down", "where no other voter is there an outlaw stands",
+             "evaluator._lawful", " and name in able(facts)]", "]"),
+    _seen_by(REFUSED, "reaped-and-solo", "who is reaped where nobody may go is not said to be", "wishes._reaped",
+             "    _check_not_solo(document)\n", ""),
     _seen_by(BAR, "outlaw-leads-on", "who is in quarantine gives up what it leads", "evaluator._lead",
              "if facts.me.name in document.outlaws:", "if False:"),
     _seen_by(BAR, "outlaw-leads-on-in-solo", "who is in quarantine gives up what it leads in solo mode",

@@ -51,7 +51,8 @@ class Machines:
 
     def __init__(self, count: int = 3, *, partitions: int = 8, replicas: int = 3, skew_ms: int = 200,
                  retention: Retention | None = None,
-                 timing: Timing = DEFAULT_TIMING, claim_key: str = "", proofs_from_ms: int = 0) -> None:
+                 timing: Timing = DEFAULT_TIMING, claim_key: str = "", proofs_from_ms: int = 0,
+                 waiting: int = 0) -> None:
         self.random = random.Random(1)
         self.names = [f"127.0.0.1:{13000 + index}" for index in range(count)]
         self.members = tuple(Member(name, "127.0.0.1", 13000 + index, f"boot-{index}", f"data-{index}")
@@ -75,22 +76,22 @@ class Machines:
         """A node that nothing reaches from its peers."""
         self.is_in_doubt = False
         """Documents are written, and nobody is told so."""
-        self.down: dict[str, None] = {}
-        """Nodes without a process."""
+        self.down: dict[str, None] = dict.fromkeys(self.names[count - waiting:])
+        """Nodes without a process; at first the last ``waiting`` ones, of which nobody has heard."""
         self.reads_failing = 0
         """So many documents cannot be read, the next ones that are asked for."""
         self.mint = ids.IdMint(7)
         for name in self.names:
-            self._introduce(name)
+            self._introduce(name, self.members[: count - waiting])
 
     def _make(self, member: Member) -> Node:
         return Node(member, self.parameters, self.stores[member.name],
                     lambda most: self.random.randint(0, most), self.names.index(member.name),
                     retention=self.retention, timing=self.timing)
 
-    def _introduce(self, name: str) -> None:
-        for event in (SessionChanged(Session.CONNECTED), NodesChanged(tuple(self.names)),
-                      MembersChanged(self.members)):
+    def _introduce(self, name: str, members: tuple[Member, ...]) -> None:
+        for event in (SessionChanged(Session.CONNECTED), NodesChanged(tuple(each.name for each in members)),
+                      MembersChanged(members)):
             self.give(name, event)
 
     def restart(self, name: str) -> Node:
@@ -98,7 +99,7 @@ class Machines:
         self.members = tuple(attrs.evolve(member, boot=member.boot + "'") if member.name == name else member
                              for member in self.members)
         node = self.nodes[name] = self._make(next(member for member in self.members if member.name == name))
-        self._introduce(name)
+        self._introduce(name, self.members)
         for other in self.names:
             self.give(other, MembersChanged(self.members))
         return node

@@ -101,7 +101,7 @@ def number(text: str) -> int:
 OPTIONS: Mapping[str, Callable[[str], Any]] = {
     "by": str, "at": str, "over": milliseconds,
     "nodes": number, "partitions": number, "replicas": number, "keep": milliseconds, "slice": milliseconds,
-    "page": number,
+    "page": number, "waiting": number,
     "queue": str, "route": number, "needs": lambda text: names_in(text.split(",")),
     "policy": lambda text: one_of(POLICIES, "policy", text), "patience": milliseconds, "attempts": number,
     "backoff": milliseconds, "after": milliseconds, "w": number,
@@ -226,7 +226,10 @@ class Stage:
 
     def node(self, word: str) -> str:
         """The node that is meant; raises ``BadScript``."""
-        names, leader = self.here.names, self.leader(0)
+        names = self.here.names
+        if 0 not in self.here.documents:
+            return one_of({node_of(name): name for name in names}, "node", word)
+        leader = self.leader(0)
         return one_of({**{node_of(name): name for name in names}, "leader": leader,
                        FOLLOWER: next((name for name in names if name != leader), leader)}, "node", word)
 
@@ -357,14 +360,16 @@ class Stage:
     # -- time and faults -------------------------------------------------------------------------
 
     def cluster(self, *, nodes: int = 3, partitions: int = 1, replicas: int = 3, keep: int = 0, slice: int = 0,
-                page: int = 200) -> None:
-        """Begin with nodes that have elected their leaders."""
+                page: int = 200, waiting: int = 0) -> None:
+        """Begin with nodes that have elected their leaders; or, if the last ones are waited for, with the others
+        alone."""
         if self.machines is not None:
             raise BadScript("a second cluster")
         retention = Retention(keep, slice_ms=slice, page_tasks=page) if keep else None
-        self.machines = Overheard(nodes, partitions=partitions, replicas=replicas, retention=retention)
+        self.machines = Overheard(nodes, partitions=partitions, replicas=replicas, retention=retention,
+                                  waiting=waiting)
         self.pass_("6s")
-        for partition in range(partitions):
+        for partition in range(0 if waiting else partitions):
             self.leader(partition)
         self.machines.sent.clear()
 

@@ -96,7 +96,18 @@ def test_one_goes_back_to_backups_by_consent_and_behind_all_that_may_have_been_g
     assert (document.spent, document.horizon_ms, document.no_grant_before_ms) == (
         4 + EPOCHS_LOST, 107_000, 107_500)
     assert "is lost" in made.warnings[-1] and made.registrations["h:3"].starts == 2
-    assert rebuilt("c", of_all(), KEY, BACK).documents[0].spent == 4 + EPOCHS_AHEAD
+
+
+def test_one_goes_back_behind_claims_as_long_as_a_backup_shows() -> None:
+    """With leases of hours and a horizon of half an hour tasks had two holders."""
+    memory = Memory(4, Standing(4, 1, COHORT), False, 5_000 + 7_000 + 500)
+    given = [remains("h:1"), remains("h:3", copied=COPIED, memories=(memory,))]
+    assert rebuilt("c", given, KEY, BACK).documents[0].no_grant_before_ms == 107_500
+    longer = attrs.evolve(given[1], memories=(attrs.evolve(memory, lapse_ms=memory.lapse_ms + 1),))
+    with pytest.raises(Refused, match="horizon: when /h:3 was taken, a claim went on for 1 minutes more"):
+        rebuilt("c", [given[0], longer], KEY, BACK)
+    assert rebuilt("c", [given[0], longer], KEY, attrs.evolve(BACK, horizon_ms=7_001)).documents[0].epoch == 4
+    assert rebuilt("c", [*of_all()[:2], longer], KEY, BACK).documents[0].no_grant_before_ms == 0
 
 
 def test_one_goes_back_where_nothing_newer_is_there_and_in_no_other_partition() -> None:
@@ -109,7 +120,7 @@ def test_one_goes_back_where_nothing_newer_is_there_and_in_no_other_partition() 
         rebuilt("c", given, KEY)
     made = rebuilt("c", given, KEY, BACK)
     kept, lost = made.documents.values()
-    assert (kept.spent, kept.no_grant_before_ms, kept.promises) == (4 + EPOCHS_AHEAD, 0, {"h:3": 4 + EPOCHS_AHEAD})
+    assert (kept.spent, kept.no_grant_before_ms, kept.promises) == (4 + EPOCHS_LOST, 0, {"h:3": 4 + EPOCHS_LOST})
     assert (lost.spent, lost.no_grant_before_ms, lost.promises) == (4 + EPOCHS_LOST, 107_500, {})
     assert "gone back to old copies in partitions 1: /h:3 is a backup" in made.warnings[-1]
 

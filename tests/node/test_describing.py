@@ -7,12 +7,14 @@ import pytest
 
 from node.machines import Machines
 from node.test_collecting import KEEP_MS, RETENTION, ask, complete, enqueue, follower_of, leader_of, left
+from skuld_py.cluster.log.ring import Ring
 from skuld_py.config import RULES
 from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.model import columns
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header
-from skuld_py.model.events import MembersChanged, Session, SessionChanged
+from skuld_py.model.document import Member
+from skuld_py.model.events import MembersChanged, NodesChanged, Session, SessionChanged
 
 
 def described_by(machines: Machines, name: str) -> m.Described:
@@ -45,6 +47,22 @@ def test_every_node_tells_of_each_collected_task_once() -> None:
         assert sum(row.collected for row in rows) == len(made)
         assert all(begun_ms - 1_000 <= row.sealed_ms <= machines.now_ms - KEEP_MS for row in rows)
         assert [row.awaited for row in rows] == [()] * 3
+
+
+def test_a_node_that_is_taken_out_and_whom_each_watches_are_told() -> None:
+    machines = Machines()
+    machines.pass_time(3_000)
+    a, b, c = machines.names
+    node = machines.nodes[a]
+    assert {(row.is_leaving, row.watches) for row in node.description().nodes} == {(False, "")}
+
+    machines.give(a, NodesChanged((a, b), (c,)))
+    lives = {f"{name}~1": Member(name, "h", 1, "boot") for name in (a, b, c)}
+    ring = Ring({f"{a}~1": f"{b}~1", f"{b}~1": f"{c}~1", f"{c}~1": f"{a}~1", "gone~1": f"{a}~1"})
+    node.playback.settle(attrs.evolve(node.playback.replica, members=lives, ring=ring), True)
+
+    assert [(row.name, row.is_leaving, row.watches) for row in node.description().nodes] == [
+        (a, False, b), (b, False, c), (c, True, a)]
 
 
 def test_a_node_that_says_nothing_is_told_although_it_is_live() -> None:

@@ -10,14 +10,17 @@ import pytest
 from node.machines import Machines
 from node.operating import down, up
 from node.test_overseeing import asked
+from node.test_rebuilding import FIXED
 from skuld_py.config.timing import DEFAULT_TIMING
 from skuld_py.errors import Corrupt
 from skuld_py.model import messages as m
 from skuld_py.model.columns import pack_u64, unpack_u64
 from skuld_py.model.document import Document, Force, Freeze, Member, seats_of
 from skuld_py.model.events import MembersChanged, Session, SessionChanged
+from skuld_py.model.history import token_of
 from skuld_py.model.ids import split, to_text
-from skuld_py.node.life.rebuilding import memories_of
+from skuld_py.node.life.identity import Identity
+from skuld_py.node.life.rebuilding import Remains, memories_of, rebuilt
 from skuld_py.partition.data.tables import barrier_key
 from skuld_py.partition.leadership.barrier import load_barrier
 from skuld_py.partition.leadership.evaluator import Facts, Rest, Stand, Write, evaluate
@@ -168,6 +171,18 @@ def test_who_remains_keeps_the_barrier_with_the_data_and_so_does_who_reads_of_it
         load_barrier(machines.stores[last], 0)
 
 
+def test_who_was_given_up_brings_no_epoch_of_those_who_remained_back() -> None:
+    """Restored from the directories of who was given up, alone: what they cannot know of is lost, but no token
+    that was given out since comes a second time."""
+    machines, _, last = bereft()
+    asked(machines, last, kind="force", over_ms=2_000)
+    machines.pass_time(machines.documents[0][1].no_grant_before_ms - machines.now_ms + 100)
+    granted = tokens(claim(machines, last))
+    made = rebuilt("c", [Remains(name, "id", name, FIXED, Identity(name, 2), memories_of(machines.stores[name], 1))
+                         for name in machines.names if name != last], "ab" * 32)
+    assert granted and token_of(made.documents[0].told_epoch + 1, 1) > max(granted), "tokens would fall"
+
+
 def test_tasks_of_which_those_who_remain_have_only_heard_are_named() -> None:
     machines, before, last = bereft(is_behind=True)
     asked(machines, last, kind="force", over_ms=3_000)
@@ -221,3 +236,46 @@ def test_a_majority_that_is_only_cut_off_and_goes_on_renewing_shares_no_task_wit
     assert machines.documents[0][1].leader == last
     assert held_ms > granted.batches[0].end_ms + 2_000, "nothing was renewed"
     assert regained > held_ms, "the task had two holders"
+
+
+def test_who_remains_renews_no_claim_whose_task_the_lost_may_have_granted_to_another() -> None:
+    """An operator took a claim from its holder, and the task was granted anew, while the last voter heard nothing
+    of it. The first holder lives."""
+    machines = Machines(partitions=1, timing=attrs.evolve(DEFAULT_TIMING, horizon_ms=HORIZON_MS))
+    machines.pass_time(2_000)
+    leader, last = machines.documents[0][1].leader, machines.documents[0][1].cohort[2]
+    machines.ask(leader, m.Enqueue(1, 3, (machines.batch("q", 1),)))
+    machines.pass_time(100)
+    machines.ask(leader, m.Claim(2, "q", 1, 18_000, 1_000, "first"))
+    machines.pass_time(200)
+    first = machines.answers_to(b"client")[-1]
+    assert isinstance(first, m.Claimed) and first.batches
+    ids, token = first.batches[0].ids, pack_u64([first.batches[0].first_token])
+    machines.is_deaf = last
+    machines.ask(leader, m.Evict(3, ids, token))
+    machines.pass_time(100)
+    machines.ask(leader, m.Claim(4, "q", 1, 15_000, 1_000, "second"))
+    machines.pass_time(200)
+    second = machines.answers_to(b"client")[-1]
+    assert isinstance(second, m.Claimed) and second.batches and second.batches[0].ids == ids
+    machines.is_deaf = ""
+    for name in machines.names:
+        if name != last:
+            down(machines, name)
+    asked(machines, last, kind="force", over_ms=3_000)
+    assert machines.documents[0][1].leader == last
+
+    machines.ask(last, m.Renew(5, 5_000, ids, token, b""))
+    machines.pass_time(100)
+    renewed = machines.answers_to(b"client")[-1]
+    held_by_two = isinstance(renewed, m.Renewed) and any(unpack_u64(renewed.ends))
+    assert machines.now_ms < second.batches[0].end_ms and not held_by_two, "the task has two holders"
+    machines.pass_time(machines.documents[0][1].no_grant_before_ms - machines.now_ms)
+    machines.ask(last, m.Claim(6, "q", 1, 5_000, 1_000, "third"))
+    machines.pass_time(100)
+    third = machines.answers_to(b"client")[-1]
+    assert isinstance(third, m.Claimed) and third.batches[0].ids == ids
+    machines.ask(last, m.Renew(7, 5_000, ids, pack_u64([third.batches[0].first_token]), b""))
+    machines.pass_time(100)
+    renewed = machines.answers_to(b"client")[-1]
+    assert isinstance(renewed, m.Renewed) and any(unpack_u64(renewed.ends)), "nothing is renewed any more"

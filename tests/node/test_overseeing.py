@@ -8,11 +8,12 @@ import attrs
 import pytest
 
 from node.machines import Machines
+from node.operating import down
 from skuld_py.model import messages as m
 from skuld_py.model.document import Document, Freeze, Loss, Member, Promotion, Quarantine, seats_of
 from skuld_py.model.events import Effect, ReadDocument, SwapDocument
 from skuld_py.node.leadership.held import held
-from skuld_py.node.leadership.overseeing import MAYBE_OBEYED
+from skuld_py.node.leadership.overseeing import MAYBE_OBEYED, UNANSWERED
 from skuld_py.partition.leadership.wishes import Impossible, Request, steered
 from skuld_py.verbs.attention import Facts, concerns
 
@@ -27,6 +28,13 @@ LEAD = Request("r", "lead", "n3", "me")
 @pytest.mark.parametrize(("request_", "changes", "made"), [
     (FREEZE, {}, {"freeze": Freeze("r", "me", "why", NOW)}),
     (attrs.evolve(FREEZE, for_ms=5), {}, {"freeze": Freeze("r", "me", "why", NOW, NOW + 5)}),
+    (attrs.evolve(FREEZE, for_ms=5), {"freeze": Freeze("f", "x", "y", 1)}, {}),
+    (attrs.evolve(FREEZE, for_ms=5), {"freeze": Freeze("f", "x", "y", 1, NOW + 5)}, {}),
+    (attrs.evolve(FREEZE, for_ms=6), {"freeze": Freeze("f", "x", "y", 1, NOW + 5)},
+     {"freeze": Freeze("r", "me", "why", NOW, NOW + 6)}),
+    (FREEZE, {"freeze": Freeze("f", "x", "y", 1, NOW + 5)}, {"freeze": Freeze("r", "me", "why", NOW)}),
+    (FREEZE, {"freeze": Freeze("f", "x", "y", 1)}, {}),
+    (attrs.evolve(FREEZE, for_ms=1 << 62), {}, {"freeze": Freeze("r", "me", "why", NOW, 253_402_300_799_999)}),
     (attrs.evolve(FREEZE, kind="unfreeze"), {"freeze": Freeze("f", "x", "y", 1)}, {"freeze": None}),
     (attrs.evolve(FREEZE, kind="unfreeze"), {"malformed": {"freeze": 1, "mode": 2}}, {"malformed": {"mode": 2}}),
     (attrs.evolve(FREEZE, kind="unfreeze"), {}, {}),
@@ -37,7 +45,11 @@ LEAD = Request("r", "lead", "n3", "me")
      {"promote": Promotion("r", "lead", "n3", 4, NOW + 5, "me"), "malformed": {}}),
     (attrs.evolve(LEAD, target="n1"), {}, {}),
     (attrs.evolve(LEAD, kind="rebalance", target=""), {},
-     {"promote": Promotion("r", "rebalance", "", 4, NOW + 30_000, "me")})])
+     {"promote": Promotion("r", "rebalance", "", 4, NOW + 30_000, "me")}),
+    (attrs.evolve(LEAD, kind="withdraw", target=""),
+     {"promote": Promotion("p", "lead", "n3", 4, NOW + 9, "me"), "freeze": Freeze("f", "x", "y", 1),
+      "malformed": {"promote": 7}}, {"promote": None, "malformed": {}}),
+    (attrs.evolve(LEAD, kind="withdraw", target=""), {}, {})])
 def test_a_request_makes_of_a_document_what_it_says_and_leaves_all_else(
         request_: Request, changes: dict[str, Any], made: dict[str, Any]) -> None:
     before = attrs.evolve(DOCUMENT, unknown={"later": 1}, **changes)
@@ -55,6 +67,18 @@ def test_what_its_leader_would_take_out_again_is_refused(
         request_: Request, changes: dict[str, Any], why: str) -> None:
     with pytest.raises(Impossible, match=why):
         steered(request_, attrs.evolve(DOCUMENT, **changes), LIVE, NOW)
+
+
+@pytest.mark.parametrize(("kind", "field"), [
+    ("freeze", "freeze"), ("solo", "mode"), ("lead", "promote"), ("quarantine", "barred"), ("reap", "barred"),
+    ("reap", "promote"), ("force", "force")])
+def test_what_an_operator_holds_is_written_over_what_makes_no_sense(kind: str, field: str) -> None:
+    """It was answered as done, and what stood there stayed."""
+    before = attrs.evolve(DOCUMENT, malformed={field: 7, "other": 8})
+    live = {"reap": ("n1", "n2"), "force": ("n1",)}.get(kind, NAMES)
+    made = steered(attrs.evolve(LEAD, kind=kind), before, live, NOW)
+    after = Document.decode(made.encode())
+    assert getattr(after, field) == getattr(made, field) != getattr(DOCUMENT, field)
 
 
 def test_the_dead_are_not_promoted() -> None:
@@ -97,6 +121,22 @@ def test_of_many_partitions_it_says_where_to_go_on_and_what_cannot_be() -> None:
     assert last.refused[0].partition == 64 and "nobody has no vote" in last.refused[0].reason
 
 
+def test_a_wish_that_is_taken_back_in_time_is_not_obeyed() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(2_000)
+    document = machines.documents[0][1]
+    machines.is_lost = lambda message: type(message).__name__ == "Abdicate"
+    asked(machines, machines.names[0], kind="lead", target=document.cohort[1])
+    assert machines.documents[0][1].promote is not None
+    assert asked(machines, machines.names[1], kind="withdraw") == m.Steered(1, 1, 0, ())
+    machines.is_lost = lambda message: False
+    machines.pass_time(10_000)
+
+    after = machines.documents[0][1]
+    assert (after.promote, after.leader, after.epoch) == (None, document.leader, document.epoch)
+    assert after.cause == "withdraw by me: why" or after.horizon_ms > document.horizon_ms
+
+
 class Meddled(Machines):
     """Somebody else writes right after the first read."""
 
@@ -118,6 +158,61 @@ def test_a_swap_that_is_lost_or_in_doubt_begins_anew_and_overwrites_nothing(is_i
     assert asked(machines, machines.names[0]) == m.Steered(1, 1, 0, ())
     document = machines.documents[0][1]
     assert document.freeze is not None and document.mode == ("normal" if is_in_doubt else "solo")
+
+
+class Given(Machines):
+    """Voters are given up in doubt, and those who remain have a leader before the operator's node reads again."""
+
+    def _carry_out(self, name: str, effect: Effect) -> None:
+        self.is_in_doubt = isinstance(effect, SwapDocument) and "-op" in effect.document.write_id
+        super()._carry_out(name, effect)
+        if self.is_in_doubt and isinstance(effect, SwapDocument) and effect.document.force is not None:
+            seats = seats_of(effect.document.force.remaining)
+            self.write(0, attrs.evolve(effect.document, epoch=effect.document.spent + 1, force=None, seats=seats,
+                                       leader=seats[0].node, write_id="theirs"))
+        self.is_in_doubt = False
+
+
+def test_who_may_have_been_given_up_is_not_said_to_be_there() -> None:
+    """It was: "it has a majority of its voters; nobody has to be given up"."""
+    machines = Given(partitions=1)
+    machines.pass_time(2_000)
+    document = machines.documents[0][1]
+    last = document.cohort[2]
+    for name in document.cohort[:2]:
+        down(machines, name)
+    answer = asked(machines, last, kind="force")
+
+    assert machines.documents[0][1].cohort == (last,)
+    assert answer == m.Steered(1, 0, 0, (m.RefusalRow(0, MAYBE_OBEYED.format(document.epoch), True),))
+
+
+class Slow(Machines):
+    """ZooKeeper carries a swap out, and its answer does not come."""
+
+    def _carry_out(self, name: str, effect: Effect) -> None:
+        super()._carry_out(name, effect)
+        if isinstance(effect, SwapDocument) and "-op" in effect.document.write_id:
+            self.flying.pop()
+
+
+def test_what_may_be_written_yet_is_no_refusal() -> None:
+    machines = Slow(partitions=1)
+    machines.pass_time(2_000)
+    answer = asked(machines, machines.names[0], over_ms=30_000)
+
+    assert machines.documents[0][1].freeze is not None
+    assert answer == m.Steered(1, 0, 0, (m.RefusalRow(0, UNANSWERED, True),))
+
+
+def test_what_was_never_read_was_not_written() -> None:
+    machines = Machines(partitions=1)
+    machines.pass_time(2_000)
+    machines.reads_failing = 1_000
+    answer = asked(machines, machines.names[0], over_ms=30_000)
+
+    assert machines.documents[0][1].freeze is None
+    assert answer == m.Steered(1, 0, 0, (m.RefusalRow(0, UNANSWERED),))
 
 
 class Obeyed(Machines):
@@ -218,4 +313,4 @@ def test_what_is_held_is_told_to_people_once_for_all_partitions_of_a_kind() -> N
     assert [each.words for each in told if each.kind == "held"] == [
         "2 partitions (0, 1) are frozen by me (why); nobody but the present leader may lead until"
         " 'skuld unfreeze'",
-        "partition 1 is waiting for what an operator wished: lead n2, by me"]
+        "partition 1 is waiting for what an operator wished: lead n2, by me; 'skuld withdraw' takes it back"]

@@ -235,6 +235,7 @@ def test_who_reads_it_is_told_that_claims_count_without_a_proof(key: str, from_m
     for reads in (True, False):
         answer = ask(machines, m.Describe(2, reads))
         assert isinstance(answer, m.Described) and answer.is_unproven is (is_unproven and reads)
+    assert machines.nodes[machines.names[0]].description().is_unproven is is_unproven, "for its metrics"
 
 
 def test_a_cluster_without_a_key_takes_what_it_took_before() -> None:

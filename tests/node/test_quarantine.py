@@ -22,6 +22,7 @@ ASK = Request("r", "quarantine", "n3", "me", "why")
 REAP = attrs.evolve(ASK, kind="reap")
 WISH = Promotion("r", "reap", "n3", 4, NOW + 30_000, "me")
 BARRED = attrs.evolve(DOCUMENT, barred=(BAR,))
+BOTH = (BAR, attrs.evolve(BAR, node="n2"))
 HELD = Freeze("f", "me", "why", NOW)
 
 
@@ -43,6 +44,7 @@ def test_a_bar_is_written_once_and_lifted_and_survives_the_text() -> None:
     (attrs.evolve(ASK, target="n1"), NAMES, {"barred": (BAR, attrs.evolve(BAR, node="n2"))}, "nobody but n1"),
     (attrs.evolve(ASK, kind="lead"), NAMES, {"barred": (BAR,)}, "n3 is in quarantine"),
     (REAP, NAMES, {}, "n3 is alive"), (REAP, ("n1",), {}, "needs the vote of n3: only n1 of n1, n2, n3 is there"),
+    (REAP, ("n1", "n2"), {"mode": "solo"}, "it is solo"),
     (REAP, (), {}, "only nobody of"), (REAP, ("n1", "n2"), {"freeze": Freeze("f", "op", "y", 1)}, "frozen by op")])
 def test_what_would_do_harm_is_refused_by_name(request_: Request, live: tuple[str, ...], changes: dict[str, Any],
                                                why: str) -> None:
@@ -61,6 +63,10 @@ def test_who_is_reaped_is_barred_too_and_who_has_no_vote_stays_as_it_is() -> Non
     (facts("n3", "n2", "n3"), {}, Rest("an operator has put this node into quarantine")),
     (facts("n2", "n2", "n3"), {}, Stand(NAMES)),
     (facts("n3", "n3"), {"seats": DOCUMENT.seats[2:]}, Stand(("n3",))),
+    # Where nobody else is there that could lead, it leads, rather than that nothing is granted.
+    (facts("n3", "n2", "n3"), {"barred": BOTH}, Stand(NAMES)),
+    (facts("n3", "n2", "n3", suspects={"n2": "wiped"}), {}, Stand(NAMES)),
+    (facts("n3", *NAMES), {"barred": BOTH, "boot": "x"}, Rest("an operator has put this node into quarantine")),
     (facts("n3", epoch=4), {"leader": "n3", "boot": "boot of n3"}, Yield(("n1", "n2"), NAMES)),
     (facts("n3", "n3", epoch=4), {"leader": "n3", "boot": "boot of n3"}, Rest()),
     (facts("n1", epoch=4, is_leaving=True), {}, Yield(("n2",), NAMES)),

@@ -15,8 +15,7 @@ from skuld_py.model.document import Member
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.node.life.identity import Identity, Verdict, judge
 from skuld_py.node.life.keepsake import Keepsake, load_keepsake
-from skuld_py.node.life.rebuilding import Memory, Remains, read_remains, rebuilt
-from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
+from skuld_py.node.life.rebuilding import EPOCHS_LOST, Memory, Remains, read_remains, rebuilt
 from skuld_py.partition.leadership.standing import Standing
 from skuld_py.runtime.zookeeper.restoring import shown
 
@@ -39,7 +38,7 @@ def test_documents_are_above_all_that_was_promised_and_keep_the_voters() -> None
     made = rebuilt("c", [remains("h:1", 9), remains("h:2", 4, Standing(3, 1, ("h:1", "h:2")))], KEY)
 
     document = made.documents[0]
-    assert (document.epoch, document.era, document.spent) == (9, 9, 9 + EPOCHS_AHEAD)
+    assert (document.epoch, document.era, document.spent) == (9, 9, 9 + EPOCHS_LOST)
     assert [(seat.node, seat.incarnation) for seat in document.seats] == [
         ("h:1", "data of h:1"), ("h:2", "data of h:2"), ("h:3", "")]
     assert (document.leader, document.no_grant_before_ms) == ("", 0)

@@ -51,7 +51,8 @@ def more(machines: Machines, count: int) -> list[bytes]:
 
 
 def told(machines: Machines, replicas: int) -> dict[str, str]:
-    description = machines.nodes[machines.names[0]].description()
+    """What people are told, but that this cluster proves no claims."""
+    description = attrs.evolve(machines.nodes[machines.names[0]].description(), is_unproven=False)
     return {each.kind: each.words for each in concerns(Judged("c", replicas, 200, description))}
 
 

@@ -11,9 +11,10 @@ from cluster.scenario import PLAN, row_of
 from skuld_py.cluster.log.commands import Command, ExhaustInput, KillWorkflow, Leave, SubmitWorkflow
 from skuld_py.cluster.log.entries import Entry
 from skuld_py.cluster.log.play import play
-from skuld_py.cluster.log.replica import Replica
+from skuld_py.cluster.log.replica import Place, Replica
 from skuld_py.cluster.member import playback
 from skuld_py.cluster.member.playback import Playback
+from skuld_py.config import RULES
 from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
 from skuld_py.node.workflows.requests import WRITES_EACH
@@ -184,6 +185,29 @@ def test_a_request_that_the_log_does_not_take_is_wished_again_and_then_in_doubt(
     client.node.pass_until(NOW_MS + 10_000)
     (_, told), = client.node.answers()
     assert (told.code, told.is_definite) == ("uncertain", False)
+
+
+@pytest.mark.parametrize("rules", [1, RULES])
+def test_a_node_is_taken_out_and_placed_again_and_what_cannot_be_is_refused(client: Asking, rules: int) -> None:
+    client.log.settle(attrs.evolve(client.log.replica, rules=rules, replicas=1,
+                                   nodes={name: Place() for name in ("a:1", "b:1")}), True)
+
+    told = [client.ask(m.Retire(1, "a:1", is_back)) for is_back in (False, False, True, True)]
+    assert [(each.outcome, each.position) for each in told] == [
+        ("applied", 0), ("unchanged", 1), ("applied", 2), ("unchanged", 3)]
+    assert not any(each.workflows for each in told)
+    client.ask(m.Retire(1, "a:1", False))
+    assert [name for name, place in client.log.replica.nodes.items() if place.is_leaving] == ["a:1"]
+
+    for node, code in (("b:1", "too_few_nodes"), ("c:1", "unknown_node")):
+        refused = client.ask(m.Retire(1, node, False))
+        assert (refused.code, refused.is_definite) == (code, True) and node in refused.text
+
+
+def test_a_node_that_has_not_read_the_log_takes_nobody_out(client: Asking) -> None:
+    client.log.settle(client.log.replica, False)
+
+    assert client.ask(m.Retire(1, "a:1", False)).code == "not_ready"
 
 
 def test_many_that_want_the_same_are_answered_by_one_entry_whoever_wrote_it(client: Asking) -> None:

@@ -112,6 +112,8 @@ def test_zookeeper_has_lost_the_cluster_and_data_directories_bring_it_back(tmp_p
             again = []
             while len(again) < 35:
                 again += client.claim("q", lease_s=30, n=40, wait_s=2)
+            oldest = {each.partition: each.cause for each in client.partition_history(most=100)}  # newest first
+        assert oldest == dict.fromkeys(range(4), "restored from data directories")
         after = documents(cluster)
         tokens = {claim.id: claim.token for claim in held}
         assert all(claim.token > tokens.get(claim.id, 0) for claim in again)

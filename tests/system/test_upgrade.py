@@ -56,7 +56,7 @@ PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
          f"@attrs.frozen\nclass Nod(Message):\n    is_promise = False\n    since = {NEXT}\n"
          "    depth: int = fields.number()\n\n\n@attrs.frozen\nclass ToldTime"),),
     "model/messages/__init__.py": (
-        ('"Recall", "Recalled",\n)', '"Recall", "Recalled", "Nod",\n)'),
+        ('"Recalled", "Retire",\n)', '"Recalled", "Retire", "Nod",\n)'),
         ('("AskTime", "ToldTime")', '("AskTime", "Nod", "ToldTime")')),
     "node/knowledge/view.py": (
         ("        self.release = release\n", "        self.release = release\n        self.nods = 0\n"),),

@@ -148,7 +148,8 @@ def test_what_msgpack_cannot_say_is_refused(message: m.Message) -> None:
 # -- roles ---------------------------------------------------------------------------------------
 
 ONLY_CLIENTS_SEND = (m.Greet, m.Enqueue, m.Claim, m.Count, m.Describe, m.Await, m.ReadLog, m.Report,
-                     m.Submit, m.Kill, m.Advance, m.Survey, m.Follow, m.Steer, m.Recall, m.Evict)
+                     m.Submit, m.Kill, m.Advance, m.Survey, m.Follow, m.Steer, m.Retire, m.Recall,
+                     m.Evict)
 BOTH_SEND = (m.Renew, m.Append, m.Complete, m.Get, m.List, m.GetSettings, m.PutSetting, m.Conclude,
              m.Cancel, m.Revive, m.Offer, m.Discard, m.Muster)
 

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
 
-from skuld_py.calls.payloads import function_of
 from skuld_py.client.steady import steady_s
+from skuld_py.client.wanted import Wanted
 from skuld_py.errors import SkuldError
 from skuld_py.gateway.dashboard import graphs
 from skuld_py.gateway.dashboard.forms import Given, one, seconds_of, whole
@@ -50,22 +50,24 @@ async def search(look: Look) -> dict[str, Any]:
     for name in ("since", "until"):
         if text := one(query, name):
             asked[f"{name}_s"] = _moment(name, text)
-    function, key = one(query, "function"), one(query, "key")
-    shown: dict[str, Any] = {"states": STATES, "chosen": states, "function": function, "key": key, "rows": [],
-                             "problem": None, "last": None, "scanned": 0, "is_filtered": bool(function or key),
-                             "reached_ms": None}
+    named = {name: one(query, name) for name in ("function", "argument", "header", "error")}
+    key, wanted = one(query, "key"), Wanted(**{name: text or None for name, text in named.items()})
+    shown: dict[str, Any] = {"states": STATES, "chosen": states, **named, "key": key, "rows": [], "problem": None,
+                             "last": None, "scanned": 0, "is_filtered": bool(wanted or key), "reached_ms": None}
     try:
-        shown |= await _found(look, asked, function, key)
+        shown |= await _found(look, asked, wanted, key)
     except Problem as problem:
         shown["problem"] = problem
     return shown
 
 
-async def _found(look: Look, asked: Mapping[str, Any], function: str, key: str) -> dict[str, Any]:
+async def _found(look: Look, asked: Mapping[str, Any], wanted: Wanted, key: str) -> dict[str, Any]:
     """The next tasks: ``last`` is where to go on, None at the end. ``reached_ms``: tasks made up to then were
-    looked at when the time was over."""
-    each = min(SCANNED, SCANNED_EACH) if function or key else SHOWN + 1
-    pages = await look.ask("list_tasks", **asked, limit=each, by=list_pages)
+    looked at when the time was over. Errors are looked at by the client, so ``scanned`` are those with such
+    one."""
+    each = min(SCANNED, SCANNED_EACH) if wanted or key else SHOWN + 1
+    error: dict[str, Any] = {} if wanted.error is None else {"error": wanted.error}
+    pages = await look.ask("list_tasks", **asked, **error, limit=each, by=list_pages)
     found: list[Any] = []
     last: TaskId | None = None
     scanned, end_s = 0, steady_s() + SCAN_S
@@ -76,7 +78,7 @@ async def _found(look: Look, asked: Mapping[str, Any], function: str, key: str) 
                     if len(found) == SHOWN:
                         return {"rows": found, "last": last, "scanned": scanned}
                     scanned, last = scanned + 1, task.id
-                    if (not function or function_of(task.payload) == function) and (not key or task.key == key):
+                    if wanted.suits(task) and (not key or task.key == key):
                         found.append(documents.task(task, has_logs=False))
                 last = page.upto
                 if last is not None and (scanned >= SCANNED or steady_s() > end_s):

@@ -72,7 +72,15 @@ if TYPE_CHECKING:
         Welcomed,
     )
     from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
-    from skuld_py.model.messages.operating import Recall, Recalled, RefusalRow, RevisionRow, Steer, Steered
+    from skuld_py.model.messages.operating import (
+        Recall,
+        Recalled,
+        RefusalRow,
+        Retire,
+        RevisionRow,
+        Steer,
+        Steered,
+    )
     from skuld_py.model.messages.outcomes import DELAY_MS_MAX, Cancel, Conclude, Evict, Revival, Revive, Revived
     from skuld_py.model.messages.reads import (
         ENDS_MAX,
@@ -150,7 +158,7 @@ OPERATIONS: tuple[str, ...] = (
     "Interest", "Stirred", "Ebb", "Ebbed", "Collect", "Collected", "Borrow", "Lent", "Reckon", "Reckoned",
     "Spent", "Freed", "Offer", "Offered", "Discard", "Discarded", "Sum", "Summed", "PartialGossip",
     "Report", "Reported", "Muster", "Mustered", "Submit", "Kill", "Advance", "Decreed", "Survey", "Surveyed",
-    "Follow", "Followed", "Steer", "Steered", "Evict", "Recall", "Recalled",
+    "Follow", "Followed", "Steer", "Steered", "Evict", "Recall", "Recalled", "Retire",
 )
 """The operation table: a message's code on the wire is the index of its name here. ``MESSAGES`` is of classes."""
 
@@ -173,7 +181,7 @@ _PAGES: dict[str, tuple[str, ...]] = {
     "membership": ("COORDINATION_MESSAGES", "FetchReplica", "JoinMe", "NotNow", "ReplicaPart", "Share",
                    "Welcomed"),
     "message": ("ROLE_CLIENT", "ROLE_NODE", "ClaimBatch", "Message", "TaskBatch"),
-    "operating": ("Recall", "Recalled", "RefusalRow", "RevisionRow", "Steer", "Steered"),
+    "operating": ("Recall", "Recalled", "RefusalRow", "Retire", "RevisionRow", "Steer", "Steered"),
     "outcomes": ("DELAY_MS_MAX", "Cancel", "Conclude", "Evict", "Revival", "Revive", "Revived"),
     "reads": ("ENDS_MAX", "NOT_ENDED", "PAGE_ENTRIES_MAX", "Await", "Awaited", "Interest", "Logged", "Mend",
               "ReadLog", "Stirred"),
@@ -331,6 +339,7 @@ __all__ = [
     "Reported",
     "RefusalRow",
     "RequestVote",
+    "Retire",
     "Revival",
     "Revive",
     "Revived",

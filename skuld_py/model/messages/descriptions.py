@@ -53,11 +53,13 @@ class MoveRow:
 
 @attrs.frozen
 class NodeRow:
-    """A registered node. ``clock`` is a ``Verdict`` on it, ``offset_ms`` how far it is ahead of the agreed
-    time (of the answering node's clock when none is agreed), give or take ``error_ms``. ``release``: the program
+    """A registered node, or one that is taken out and still runs (``is_leaving``). ``clock`` is a ``Verdict`` on
+    it, ``offset_ms`` how far it is ahead of the agreed time (of the answering node's clock when none is agreed),
+    give or take ``error_ms``. ``release``: the program
     that it runs, and ``rules`` the newest rules that this program knows; empty and 0 where it has not said.
     ``is_silent``: it is live by ZooKeeper's word, and the answering node has heard nothing of it for long.
-    ``workers`` report to it, which run so many tasks at once as they have ``slots``."""
+    ``workers`` report to it, which run so many tasks at once as they have ``slots``. ``watches``: the node whose
+    death it notices, by the ring in the coordination log; empty for a node that is alone, or down."""
 
     name: str = fields.wide_name()
     is_live: bool = fields.truth()
@@ -71,6 +73,8 @@ class NodeRow:
     is_silent: bool = fields.truth(default=False, since=3)
     workers: int = fields.number(default=0, since=3)
     slots: int = fields.number(default=0, since=3)
+    is_leaving: bool = fields.truth(default=False, since=3)
+    watches: str = fields.text(200, default="", since=3)
 
 
 @attrs.frozen

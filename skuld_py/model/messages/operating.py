@@ -1,4 +1,4 @@
-"""How operators hold partitions where they are, and wish who leads them.
+"""How operators hold partitions where they are, and wish who leads them; and how they take nodes out.
 
 Any node takes it, for some partitions at a time: it reads each document, changes it and swaps it. Repeated it
 comes to the same, so an answer that was lost is asked for again.
@@ -24,8 +24,9 @@ REASON_CHARS, BY_CHARS, KIND_CHARS = 250, 200, 16
 class Steer(Message):
     """Do that to ``count`` partitions from ``first`` on (0: as many as a request may be about). ``kind``: freeze,
     unfreeze, solo, normal; lead, reorder, quarantine, unquarantine, reap, all of the node
-    ``target``; rebalance; force, noted. ``for_ms``: how
-    long it holds, 0 for as long as it may; ``epoch``: only while this one is the newest, 0 for any."""
+    ``target``; rebalance, withdraw; force, noted. Nodes of an earlier release know no withdraw, and refuse it.
+    ``for_ms``: how long it holds, 0 for as long as it may; ``epoch``: only while this one is the newest, 0 for
+    any."""
 
     roles = ROLE_CLIENT
     since = 3
@@ -42,10 +43,11 @@ class Steer(Message):
 
 @attrs.frozen
 class RefusalRow:
-    """Why a partition's document was not changed."""
+    """Why a partition's document was not changed. ``is_uncertain``: it may have been."""
 
     partition: int = fields.partition()
     reason: str = fields.text()
+    is_uncertain: bool = fields.truth(default=False, since=3)
 
 
 @attrs.frozen
@@ -58,6 +60,19 @@ class Steered(Message):
     changed: int = fields.number()
     next: int = fields.number()
     refused: tuple[RefusalRow, ...] = fields.rows(RefusalRow, STEERED_MAX)
+
+
+@attrs.frozen
+class Retire(Message):
+    """Place nothing on a node any more, alive or dead, so that it hands on what it has; ``is_back``: place it
+    again. Written into the coordination log. Answered by ``Decreed``, of no workflow; refused as ``unknown_node``,
+    and as ``too_few_nodes`` where too few would be left to keep all copies."""
+
+    roles = ROLE_CLIENT
+    since = 3
+    request: int = fields.number()
+    node: str = fields.wide_name()
+    is_back: bool = fields.truth()
 
 
 @attrs.frozen

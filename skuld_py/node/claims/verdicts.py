@@ -5,6 +5,9 @@ from an older claim, changes nothing. A question is repeated until it is answere
 answered as before, and recorded again where it was not: the same word of the same holder is no second ending, nor
 the same revival a second one.
 
+Nor is a claim renewed while its partition waits for the end of what voters that were given up may have granted:
+one that looks like the newest here may have been ended by them, and its task granted to another holder.
+
 A lease is renewed as a whole or not at all, since its holder counts the whole one from when it asked. One that
 would end beyond the document's horizon waits until that has moved, as grants do; while ZooKeeper is away it stays
 as it was. Rejected: to renew up to the horizon. The holder would have to learn how long that is. From the
@@ -156,6 +159,8 @@ def judge_renewals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], lease_ms
     renewed too: its holder learns of it by this very answer."""
     if not lease_ms:
         return judge_conclusions(vnode, now_ms, rows, RELEASED, 0, {})
+    if now_ms < vnode.election.document.no_grant_before_ms:
+        return Verdicts({}, Change())
     known = vnode.replica.histories([row[0] for row in rows])
     amendments: list[Amendment] = []
     cancelled: list[bytes] = []

@@ -44,6 +44,8 @@ class View:
         """The members: processes that are up, as far as the registry knows."""
         self.nodes: tuple[str, ...] = ()
         """The registered nodes; none before the registry has told."""
+        self.leaving: tuple[str, ...] = ()
+        """Those that are taken out and may still have something to hand on."""
         self.replicas = parameters.replicas
         """How many copies the cluster keeps; before the registry has told, as many as it was created with."""
         self.majority = majority(self.replicas)

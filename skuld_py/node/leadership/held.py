@@ -1,5 +1,9 @@
 """What operators hold and wish of the partitions that a node keeps, as their documents said when last read; and
-what keeps their leaders from granting."""
+what keeps their leaders from granting.
+
+A document is written by hand, too. Whatever stands there, the rows pass the wire: else a slip would make every
+node that keeps the partition answer nobody who asks how the cluster is.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,33 @@ from itertools import chain
 
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import messages as m
+from skuld_py.model.bounds import MOMENT_MS_MAX
 from skuld_py.model.document import SOLO, Document, Loss
+from skuld_py.model.service import bars
 from skuld_py.node.knowledge.view import View
 from skuld_py.partition.leadership.evaluator import NO_MAJORITY, is_frozen
 from skuld_py.partition.vnode import Vnode
 
 UNLED_MS = 10_000
 """Elections are over by then, where one is possible."""
+WORDS_CHARS = 500
+"""As many as a row has room for."""
 
 
 def held(view: View, now_ms: int, unaudited: Callable[[int, int], str]) -> tuple[m.HeldRow, ...]:
-    """A row for each thing of each partition. ``unaudited``: whom a leader could not be compared with."""
-    rows = (m.HeldRow(vnode.partition, what, words[:500], until_ms) for vnode in view.vnodes if vnode.takes_writes
-            for what, words, until_ms in chain(
+    """A row for each thing of each partition. ``unaudited``: whom a leader could not be compared with. Of more
+    than an answer has room for, those are told first that keep a leader from granting."""
+    rows = [m.HeldRow(vnode.partition, what, _sendable(words), min(until_ms, MOMENT_MS_MAX))
+            for vnode in view.vnodes if vnode.takes_writes for what, words, until_ms in chain(
                 _of(_document(vnode), now_ms), _stayed(view, vnode, now_ms), _unled(vnode, now_ms),
-                _audited(unaudited(vnode.partition, now_ms))))
+                _audited(unaudited(vnode.partition, now_ms)))]
+    if len(rows) > PARTITIONS_MAX:
+        rows.sort(key=bars, reverse=True)
     return tuple(rows)[:PARTITIONS_MAX]
+
+
+def _sendable(words: str) -> str:
+    return words[:WORDS_CHARS].encode(errors="replace").decode()
 
 
 def _document(vnode: Vnode) -> Document:
@@ -74,11 +89,14 @@ def _unled(vnode: Vnode, now_ms: int) -> Iterator[tuple[str, str, int]]:
 
 
 def _lost(loss: Loss) -> str:
-    """What is known of a loss. What nobody who remains has heard of cannot be counted."""
+    """What is known of a loss. What nobody who remains has heard of cannot be counted. How much it is stands last,
+    and long names before it do not push it out."""
     by = f"by {loss.by}" + (f" ({loss.reason[:100]})" if loss.reason else "")
     counted = "what is lost is not counted yet"
     if loss.counted_ms:
         such = f" ({', '.join(loss.named)})" if loss.named else ""
         tasks = "1 task is" if loss.missing == 1 else f"{loss.missing:,} tasks are"
         counted = f"{tasks} known to be lost{such}" if loss.missing else "no lost task is known"
-    return f"{', '.join(loss.lost)} given up {by}, {', '.join(loss.remaining)} remained: {counted}"
+    who = f"{', '.join(loss.lost)} given up {by}, {', '.join(loss.remaining)} remained"
+    room = WORDS_CHARS - len(counted) - 2
+    return f"{who if len(who) <= room else who[: room - 1] + '…'}: {counted}"

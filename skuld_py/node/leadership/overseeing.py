@@ -3,7 +3,15 @@
 A swap that was lost begins anew with another read, and so does one in doubt: the document says by its ``write_id``
 whether it was written. Everything comes to the same when it is done twice, but for wishes: one that was written
 may have been obeyed, and been followed by another leader, before the document is read. So once a swap was in
-doubt, a wish is not written into a later epoch.
+doubt, a wish is not written into a later epoch. Nor are voters given up once more: those who remained are a
+majority of themselves by then, and it would look as if nobody had been given up.
+
+What is not done may be done (``is_uncertain``) where a swap is under way or in doubt: an operator who is told that
+nothing happened goes by it.
+
+All partitions are so many documents, changed one after the other: what froze some and was broken off has frozen
+these, and says so. Rejected: one more document for all, whose revision each election and each upkeep would have to
+read and bind its write to; a hundred partitions would then wait for one znode, as Manatee's one shard need not.
 """
 
 from __future__ import annotations
@@ -21,13 +29,14 @@ from skuld_py.model.messages.operating import STEERED_MAX
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.requests import Asked, Served
-from skuld_py.partition.leadership.wishes import KINDS, OF_NODES, Impossible, Request, steered
+from skuld_py.partition.leadership.wishes import FORCE, KINDS, OF_NODES, Impossible, Request, steered
 
 OPEN_MAX = 16
 Suspects = Callable[[int], Mapping[str, str]]
 """The nodes whose memory of a partition is in doubt, and why."""
 UNANSWERED = "ZooKeeper has not answered; ask again"
-WISHES = (LEAD, REORDER, REBALANCE)
+OF_AN_EPOCH = (LEAD, REORDER, REBALANCE, FORCE)
+"""What is obeyed by an election, and is over with it."""
 MAYBE_OBEYED = ("whether it was written is not known, and epoch {} is over: it may have been obeyed; look, and ask"
                 " again if it was not")
 
@@ -96,7 +105,7 @@ class Overseeing(Operation):
         if event.partition not in self._open or self._open[event.partition] != event.write_id:
             return
         del self._under_way[event.partition]
-        if event.outcome is Outcome.UNCERTAIN and self._asked.kind in WISHES:
+        if event.outcome is Outcome.UNCERTAIN and self._asked.kind in OF_AN_EPOCH:
             self._doubted.setdefault(event.partition, self._epochs[event.partition])
         if event.outcome is Outcome.WON:
             self._note_changed(event.partition)
@@ -109,15 +118,15 @@ class Overseeing(Operation):
         if self._asked.kind == LEAD and document.leader == self._asked.target:
             self._note_changed(partition)
         else:
-            self._refuse(partition, MAYBE_OBEYED.format(epoch))
+            self._refuse(partition, MAYBE_OBEYED.format(epoch), is_uncertain=True)
 
     def _note_changed(self, partition: int) -> None:
         self._changed += 1
         del self._open[partition]
         self._end_if_over()
 
-    def _refuse(self, partition: int, reason: str) -> None:
-        self._refused.append(m.RefusalRow(partition, reason))
+    def _refuse(self, partition: int, reason: str, *, is_uncertain: bool = False) -> None:
+        self._refused.append(m.RefusalRow(partition, reason, is_uncertain))
         del self._open[partition]
         self._end_if_over()
 
@@ -129,8 +138,8 @@ class Overseeing(Operation):
 
     def on_deadline(self, now_ms: int) -> None:
         """Say which are not done, as far as is known."""
-        for partition in [*self._open]:
-            self._refuse(partition, UNANSWERED)
+        for partition, write_id in [*self._open.items()]:
+            self._refuse(partition, UNANSWERED, is_uncertain=bool(write_id))
 
 
 class Overseer:

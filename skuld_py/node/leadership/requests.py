@@ -7,13 +7,14 @@ from typing import Any
 
 import attrs
 
+from skuld_py.cluster.member.playback import Playback
 from skuld_py.model import messages as m
 from skuld_py.node.copies.moves import Moves
 from skuld_py.node.knowledge.floor import Floor
 from skuld_py.node.leadership.clocks import Timekeeper
 from skuld_py.node.leadership.elections import Steward
 from skuld_py.node.leadership.held import held
-from skuld_py.node.leadership.status import described
+from skuld_py.node.leadership.status import described, watches_of
 from skuld_py.node.operations.operation import Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.ownership import Ownership
@@ -24,13 +25,14 @@ class LeadershipRequests:
     """The requests about leadership that one node serves."""
 
     def __init__(self, operations: Operations, floor: Floor, timekeeper: Timekeeper, steward: Steward,
-                 moves: Moves) -> None:
+                 moves: Moves, playback: Playback) -> None:
         self._view = operations.view
         self._outbox = operations.outbox
         self._floor = floor
         self._timekeeper = timekeeper
         self._steward = steward
         self._moves = moves
+        self._playback = playback
         self._ownership = ownership = Ownership(operations.view)
         self.asked: Asked = {m.Greet: self._greet, m.Describe: self._describe}
         self.served: Served = {
@@ -53,17 +55,18 @@ class LeadershipRequests:
             view.limits.payload_bytes, members, view.protocol, view.release))
 
     def _describe(self, now_ms: int, origin: Origin, message: m.Describe) -> None:
-        is_unproven = message.reads_unproven and not self._view.notary.demands(now_ms)
-        self._outbox.reply(origin, attrs.evolve(
-            self.description(origin.request, now_ms), is_unproven=is_unproven))
+        told = self.description(origin.request, now_ms)
+        self._outbox.reply(origin, told if message.reads_unproven else attrs.evolve(told, is_unproven=False))
 
     def description(self, request: int, now_ms: int) -> m.Described:
         """The cluster as seen from here."""
         gossiper = self._steward.gossiper
-        return described(self._view, request, self._timekeeper.agreement,
+        told = described(self._view, request, self._timekeeper.agreement,
                          (*self._moves.rows(), *gossiper.moves()), gossiper.collections(), gossiper.programs,
                          self._steward.silent, gossiper.workers,
-                         held(self._view, now_ms, self._steward.audits.lacking))
+                         held(self._view, now_ms, self._steward.audits.lacking),
+                         watches_of(self._playback.replica))
+        return attrs.evolve(told, is_unproven=not self._view.notary.demands(now_ms))
 
     def _request_vote(self, now_ms: int, peer: str, message: m.RequestVote) -> m.Vote | None:
         vnode = self._ownership.vnode(message.partition)

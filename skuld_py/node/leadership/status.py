@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 
+from skuld_py.cluster.log.replica import Replica
 from skuld_py.config import PARTITIONS_MAX, RULES
 from skuld_py.model import messages as m
 from skuld_py.model.messages.descriptions import AWAITED_MAX, PAUSED_MAX, STARVED_MAX
@@ -22,6 +23,7 @@ from skuld_py.node.leadership.clocks import Agreement
 Program = tuple[str, int]
 """The release that a node runs, and the newest rules that it knows."""
 UNSAID: Program = ("", 0)
+NOBODY: Mapping[str, str] = {}
 
 
 def own_program(view: View) -> Program:
@@ -32,11 +34,11 @@ def own_program(view: View) -> Program:
 def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRow, ...],
               collections: tuple[m.CollectionRow, ...], programs: Mapping[str, Program],
               silent: Collection[str], workers: Mapping[str, tuple[int, int]],
-              held: tuple[m.HeldRow, ...] = ()) -> m.Described:
+              held: tuple[m.HeldRow, ...] = (), watches: Mapping[str, str] = NOBODY) -> m.Described:
     """Nodes, partitions, moves, paused queues, and collections. A leader is one that grants, as others say it of
     themselves: without ZooKeeper this node names itself as little. ``programs``: what other nodes said they run.
     ``silent``: live nodes of which nothing is heard. ``workers``: how many report to other nodes, and their
-    slots."""
+    slots. ``watches``: the node that each watches."""
     workers = {**workers, view.me.name: (len(view.attendance), view.attendance.slots)}
     programs = {**programs, view.me.name: own_program(view)}
     owners = [vnode.owners for vnode in view.vnodes]
@@ -45,7 +47,8 @@ def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRo
     nodes = tuple(m.NodeRow(name, name in view.live, leaders.count(name),
                             sum(1 for placed in owners if name in placed), clocks.verdict(name).value,
                             clocks.offset_ms(name), clocks.error_ms(name), *programs.get(name, UNSAID),
-                            name in silent, *workers.get(name, (0, 0)))
+                            name in silent, *workers.get(name, (0, 0)), name in view.leaving,
+                            watches.get(name, ""))
                   for name in sorted({*view.nodes, *view.live}))
     partitions = tuple(m.PartitionRow(vnode.partition, max(vnode.leader_epoch, vnode.promise.epoch),
                                       leaders[vnode.partition], owners[vnode.partition], vnode.standing.cohort)
@@ -55,6 +58,13 @@ def described(view: View, request: int, clocks: Agreement, moves: tuple[m.MoveRo
                        tuple(sorted(view.settings.paused)[:PAUSED_MAX]), collections,
                        starved=tuple(m.StarvedRow(*each) for each in [*starved.items()][:STARVED_MAX]),
                        starved_count=len(starved), held=held)
+
+
+def watches_of(replica: Replica) -> dict[str, str]:
+    """Which node watches which, by the ring of the coordination log."""
+    members = replica.members
+    return {members[watcher].name: members[watched].name for watcher, watched in replica.ring.pairs.items()
+            if watcher in members and watched in members}
 
 
 def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:

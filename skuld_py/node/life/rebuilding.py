@@ -4,7 +4,8 @@
   directories must be there: the newest that any of them knows of, and those of candidacies whose end they do not
   know. A cohort that followed was elected by a majority of one of these, so one directory of it knows of that.
 * **Tokens rise.** No voter promises an epoch that is more than ``EPOCHS_AHEAD`` above the newest it knows to be
-  told of; so all that lie so far above the newest promise that is found are written off as spent.
+  told of. But where voters were given up, epochs went on from there among those who remained, and the others may
+  be the ones whose directories are given. So far more is written off as spent: ``EPOCHS_LOST``.
 * **No task gets two holders.** The first leaders read the claims of a majority that granted them, as ever. Where a
   candidacy is open, its cohort may have granted what the voters do not know; there nothing is granted before the
   last claim is over that any directory knows of. And the horizon is no nearer than that claim's end, so that who
@@ -47,7 +48,7 @@ from skuld_py.node.life.identity import Identity, load_identity
 from skuld_py.node.life.keepsake import load_keepsake
 from skuld_py.partition.data.tables import end_of, prefix_of
 from skuld_py.partition.leadership.barrier import load_barrier
-from skuld_py.partition.leadership.promise import EPOCHS_AHEAD, load_promise
+from skuld_py.partition.leadership.promise import load_promise
 from skuld_py.partition.leadership.quorum import has_majority, majority
 from skuld_py.partition.leadership.standing import Standing, load_standing
 from skuld_py.partition.leadership.suspicion import suspects
@@ -56,8 +57,8 @@ CLUSTER_KEY, NODE_KEY, PARAMETERS_KEY = b"cluster", b"node", b"parameters"
 NOT_GIVEN = "not-given"
 """Registered as the data of a voter whose directory is not given: whatever it starts with is not that."""
 EPOCHS_LOST = 1 << 20
-"""So many epochs may have come since a copy was taken: one a second for twelve days. 32 bits hold 4,000 times as
-many."""
+"""So many epochs may have come that no directory knows of, since a copy was taken, say: one a second for twelve
+days. 31 bits hold 2,000 times as many."""
 SHOWN = 8
 """Nodes and partitions that are named one by one."""
 
@@ -179,6 +180,8 @@ def rebuilt(name: str, remains: Sequence[Remains], claim_key: str, back: Return 
         raise Refused("outdated", f"from: {'; '.join(old.values())}. Without newer ones, what was acknowledged"
                       " since is lost: give the directories that these nodes ran on last, or say --accept-loss")
     _check_enough(parameters, remains, {} if is_back else old, old)
+    if is_back and back is not None:
+        _check_far_enough(parameters, remains, back)
     documents, given_up = {}, []
     for partition in range(parameters.partitions):
         memories = {each.node: each.memories[partition] for each in remains}
@@ -319,6 +322,20 @@ def _check_enough(parameters: Parameters, remains: Sequence[Remains], left_out: 
                       f" those of {words}{why}")
 
 
+def _check_far_enough(parameters: Parameters, remains: Iterable[Remains], back: Return) -> None:
+    """Refuse where a backup shows that claims last for longer than it is waited. One that was granted for as long
+    since would go on beside the next claim of its task."""
+    for each in remains:
+        if each.copied is not None:
+            ends_ms = max((memory.lapse_ms for memory in each.memories), default=0) - parameters.skew_ms
+            longest_ms = ends_ms - each.copied.taken_ms
+            if longest_ms > back.horizon_ms:
+                raise Refused("too_near", f"horizon: when {each.place} was taken, a claim went on for"
+                              f" {-(-longest_ms // 60_000)} minutes more, and claims as long may have been granted"
+                              " since: say --horizon with the longest lease that is asked for, at least with"
+                              " that")
+
+
 def _lacking(parameters: Parameters, remains: Sequence[Remains],
              left_out: Collection[str]) -> dict[tuple[int, tuple[str, ...]], list[int]]:
     """How many more of which nodes are needed, and for which partitions."""
@@ -358,7 +375,7 @@ def _document(memories: Mapping[str, Memory], incarnations: Mapping[str, str], s
     if lost is not None:
         lapse_ms = max(lapse_ms, lost.now_ms + lost.horizon_ms)
     barrier_ms = max(memory.barrier_ms for memory in memories.values())
-    spent = epoch + (EPOCHS_AHEAD if lost is None else EPOCHS_LOST)
+    spent = epoch + EPOCHS_LOST
     return Document(epoch, seats=seats_of(newest.cohort, incarnations), era=epoch, spent=spent,
                     promises={voter: spent for voter in newest.cohort if voter in forgetful},
                     horizon_ms=max(lapse_ms, barrier_ms - skew_ms),

@@ -1,4 +1,5 @@
-"""What clients ask of the coordination log through a node: to write of a workflow, to read these, to follow it.
+"""What clients ask of the coordination log through a node: to write of a workflow, to take a node out, to read
+workflows, to follow the log.
 
 A request to write is a command that this node's member appends. It is answered by the first entry with that
 command which the node plays, whoever wrote it: a command says what is to hold, not who asked. What holds already
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from skuld_py.cluster.log.commands import Command, Inapplicable
+from skuld_py.cluster.log.commands import Command, Inapplicable, RetireNode
 from skuld_py.cluster.log.commands.of_workflow import OfWorkflow
 from skuld_py.cluster.log.entries import ENTRY_BYTES_MAX, Entry
 from skuld_py.cluster.log.play import Outcome, Played
@@ -55,7 +56,7 @@ class WorkflowRequests(Duty):
         self._waits: dict[int, _Waiting] = {}
         self._writing, self._waiting = Places(), Places()
         self.asked: Requests = {m.Submit: self._write, m.Kill: self._write, m.Advance: self._write,
-                                  m.Survey: self._survey, m.Follow: self._follow}
+                                m.Retire: self._retire, m.Survey: self._survey, m.Follow: self._follow}
         self.served: Served = {}
         self.news = (self.playback.fresh,)
 
@@ -77,12 +78,20 @@ class WorkflowRequests(Duty):
     # -- writing -------------------------------------------------------------------------------
 
     def _write(self, now_ms: int, origin: Origin, message: Asked) -> Operation | None:
-        self._check_ready()
+        self._check_current()
+        self._check_rules()
         command = _checked(message, self.playback.replica.rules)
         if (answer := self._known(origin, message, command)) is not None:
             self._operations.outbox.reply(origin, answer)
             return None
-        writing = _Writing(self._operations, origin, now_ms, message.workflow, command)
+        return self._wish(now_ms, origin, message.workflow, command)
+
+    def _retire(self, now_ms: int, origin: Origin, message: m.Retire) -> Operation:
+        self._check_current()
+        return self._wish(now_ms, origin, "", RetireNode(message.node, not message.is_back))
+
+    def _wish(self, now_ms: int, origin: Origin, workflow: str, command: Command) -> Operation:
+        writing = _Writing(self._operations, origin, now_ms, workflow, command)
         if not self._writing.take(writing, WRITES_MAX, WRITES_EACH):
             raise Refused("busy", "this node has too many entries to write, or this connection wants too many;"
                           " wait for the answers, and try again")
@@ -92,9 +101,11 @@ class WorkflowRequests(Duty):
         self.hasten(now_ms + AGAIN_MS)
         return writing
 
-    def _check_ready(self) -> None:
+    def _check_current(self) -> None:
         if not self.playback.is_current:
             raise Refused("not_ready", UNREAD)
+
+    def _check_rules(self) -> None:
         rules = self.playback.replica.rules
         if rules < WORKFLOWS_SINCE:
             raise Refused("old_rules", f"this cluster goes by rules {rules}, and workflows need rules"
@@ -126,6 +137,9 @@ class WorkflowRequests(Duty):
         return m.Decreed(origin.request, outcome.value, position, reason, rows)
 
     def _answer(self, writing: _Writing, played: Played) -> None:
+        if isinstance(writing.command, RetireNode) and played.outcome is Outcome.REFUSED:
+            is_known = writing.command.node in self.playback.replica.nodes
+            writing.refuse("too_few_nodes" if is_known else "unknown_node", f"node: {played.reason}")
         writing.answer(self._decreed(writing.origin, writing.workflow, played.outcome, played.position,
                                      played.reason))
         writing.end()
@@ -163,8 +177,7 @@ class WorkflowRequests(Duty):
 
     def _wait(self, now_ms: int, origin: Origin, wait_ms: int, is_there: bool,
               tell: Callable[[bool], m.Message | None]) -> Operation | None:
-        if not self.playback.is_current:
-            raise Refused("not_ready", UNREAD)
+        self._check_current()
         if is_there or not wait_ms:
             answer = tell(True)
             assert answer is not None

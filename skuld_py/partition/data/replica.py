@@ -155,10 +155,14 @@ class Replica:
 
     # -- claims --------------------------------------------------------------------------------
 
-    def objections(self, grant: Grant, known: Histories | None = None) -> list[int]:
+    def objections(self, grant: Grant, known: Histories | None = None, now_ms: int | None = None) -> list[int]:
         """Indexes of claims that must not be granted by what is known here: by ``History.allows``, for full lanes,
         for collected tasks, and for spent attempts or rests after a failure. (A new leader may know less of those,
-        since it is told only of held claims.) ``known``, here and below: the tasks' histories, if just read."""
+        since it is told only of held claims.) None may be granted at a time that is to come by this clock, and by
+        any within the bound of it: by a leader's that was set ahead, all leases are over. ``known``, here and
+        below: the tasks' histories, if just read."""
+        if now_ms is not None and grant.start_ms > now_ms + self.skew_ms:
+            return [*range(len(grant.ids))]
         known = self.histories(grant.ids) if known is None else known
         gone = self.gone(grant.ids) if self.watermark.sealed_ms else {}
         over_ms = grant.start_ms - self.skew_ms

@@ -358,7 +358,7 @@ class Election:
         promises.update((name, self.epoch) for name, is_granted in self._votes.items() if is_granted)
         self.document = attrs.evolve(
             old, epoch=self.epoch, leader=self.me.name, boot=self.me.boot, seats=seats_of(self.cohort, known),
-            era=self.epoch if is_changed else old.era, floor=floor, promote=None, force=None,
+            era=self.epoch if is_changed else old.era, floor=floor, promote=None, force=None, malformed={},
             horizon_ms=max(old.horizon_ms, now_ms + self.timing.horizon_ms),
             learners=tuple(name for name in old.learners if name not in self.cohort),
             previous=Previous(old.epoch, old.leader, old.cohort), promises=promises,

@@ -177,8 +177,8 @@ def _succeed(facts: Facts, document: Document, now_ms: int) -> Action:
             return Rest("frozen: nobody but the recorded leader may stand")  # nor may it be kept from that
     elif remaining := those_who_remain(facts, document):
         return Stand(remaining, is_forced=True)
-    elif facts.me.name in document.outlaws and any(name not in document.outlaws for name in document.cohort):
-        return Rest("an operator has put this node into quarantine")  # where all voters are, one of them must lead
+    elif facts.me.name in document.outlaws and _lawful(facts, document):
+        return Rest("an operator has put this node into quarantine")
     if not quorum.has_majority(document.cohort, facts.live):
         return Rest(NO_MAJORITY)
     return Stand(document.cohort)
@@ -192,6 +192,12 @@ def those_who_remain(facts: Facts, document: Document) -> Names:
     if quorum.has_majority(document.cohort, trusted):
         return ()
     return force.remaining if all(name in trusted and name in document.cohort for name in force.remaining) else ()
+
+
+def _lawful(facts: Facts, document: Document) -> list[str]:
+    """The voters that could lead and that an operator trusts. Without any, one of the others must lead, and gives
+    way as soon as there is one."""
+    return [name for name in document.cohort if name not in document.outlaws and name in able(facts)]
 
 
 def _found(facts: Facts) -> Action:

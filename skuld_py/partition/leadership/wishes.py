@@ -1,7 +1,8 @@
 """What an operator's request makes of a partition's document: another document, or why not.
 
 A pure function of the document as it was read, so that the write can be bound to that revision. What is so already
-is no reason to refuse; what its leader would take out again is.
+is no reason to refuse; what its leader would take out again is. Of two operators who freeze, the one who holds for
+longer is obeyed: who holds for a minute does not let go of what another one holds for good.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Container, Mapping
 
 import attrs
 
+from skuld_py.model.bounds import MOMENT_MS_MAX
 from skuld_py.model.document import (
     LEAD,
     NORMAL,
@@ -29,7 +31,9 @@ from skuld_py.partition.leadership.promise import EPOCHS_AHEAD
 FREEZE, UNFREEZE = "freeze", "unfreeze"
 FORCE, NOTED = "force", "noted"
 QUARANTINE, UNQUARANTINE = "quarantine", "unquarantine"
-KINDS = (FREEZE, UNFREEZE, SOLO, NORMAL, LEAD, REORDER, REBALANCE, FORCE, NOTED, QUARANTINE, UNQUARANTINE, REAP)
+WITHDRAW = "withdraw"
+KINDS = (FREEZE, UNFREEZE, SOLO, NORMAL, LEAD, REORDER, REBALANCE, WITHDRAW, FORCE, NOTED, QUARANTINE,
+         UNQUARANTINE, REAP)
 OF_NODES = (LEAD, REORDER, QUARANTINE, UNQUARANTINE, REAP)
 """Kinds that name a node."""
 WISH_MS = 30_000
@@ -67,12 +71,13 @@ def steered(request: Request, document: Document, live: Container[str], now_ms: 
     if request.epoch and request.epoch != document.epoch:
         raise Impossible(f"its epoch is {document.epoch}, not {request.epoch}")
     if request.kind == FREEZE:
-        until_ms = now_ms + request.for_ms if request.for_ms else 0
-        return attrs.evolve(document, freeze=Freeze(request.id, request.by, request.reason, now_ms, until_ms))
+        return _frozen(request, document, now_ms)
     if request.kind == UNFREEZE:
         return attrs.evolve(document, freeze=None, malformed=_without(document, "freeze"))
     if request.kind in (SOLO, NORMAL):
         return attrs.evolve(document, mode=request.kind, malformed=_without(document, "mode"))
+    if request.kind == WITHDRAW:
+        return attrs.evolve(document, promote=None, malformed=_without(document, "promote"))
     if request.kind == NOTED:
         return attrs.evolve(document, loss=None)
     if request.kind == FORCE:
@@ -85,6 +90,15 @@ def steered(request: Request, document: Document, live: Container[str], now_ms: 
     if request.kind == REAP:
         return _reaped(request, document, live, now_ms)
     return _wished(request, document, live, now_ms)
+
+
+def _frozen(request: Request, document: Document, now_ms: int) -> Document:
+    until_ms = min(now_ms + request.for_ms, MOMENT_MS_MAX) if request.for_ms else 0
+    known = document.freeze
+    if known is not None and (not known.until_ms or 0 < until_ms <= known.until_ms):
+        return document
+    return attrs.evolve(document, malformed=_without(document, "freeze"),
+                        freeze=Freeze(request.id, request.by, request.reason, now_ms, until_ms))
 
 
 def _barred(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
@@ -104,6 +118,7 @@ def _barred(request: Request, document: Document, live: Container[str], now_ms: 
 def _reaped(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
     """The node is barred as well, or it would get its vote back when it comes back."""
     _check_thawed(document, now_ms)
+    _check_not_solo(document)
     target = request.target
     if target in live:
         raise Impossible(f"{target} is alive; stop it for good first, or 'skuld drain' it")
@@ -113,12 +128,12 @@ def _reaped(request: Request, document: Document, live: Container[str], now_ms: 
     if not quorum.has_majority(document.cohort, there):
         raise Impossible(f"it needs the vote of {target}: only {', '.join(there) or 'nobody'} of"
                          f" {', '.join(document.cohort)} {'are' if len(there) > 1 else 'is'} there")
-    expires_ms = now_ms + (request.for_ms or WISH_MS)
+    expires_ms = min(now_ms + (request.for_ms or WISH_MS), MOMENT_MS_MAX)
     wish = Promotion(request.id, REAP, target, document.epoch, expires_ms, request.by)
     bars = document.barred
     if target not in document.outlaws:
         bars = (*bars, Bar(request.id, target, request.by, request.reason or "reaped", now_ms))
-    return attrs.evolve(document, promote=wish, barred=bars, malformed=_without(document, "promote"))
+    return attrs.evolve(document, promote=wish, barred=bars, malformed=_without(document, "promote", "barred"))
 
 
 def _forced(request: Request, document: Document, live: Container[str], now_ms: int,
@@ -141,8 +156,9 @@ def _forced(request: Request, document: Document, live: Container[str], now_ms: 
                         malformed=_without(document, "force"))
 
 
-def _without(document: Document, field: str) -> dict[str, object]:
-    return {name: value for name, value in document.malformed.items() if name != field}
+def _without(document: Document, *fields: str) -> dict[str, object]:
+    """What makes no sense, but for these: it would be written over what is."""
+    return {name: value for name, value in document.malformed.items() if name not in fields}
 
 
 def _check_thawed(document: Document, now_ms: int) -> None:
@@ -151,17 +167,21 @@ def _check_thawed(document: Document, now_ms: int) -> None:
         raise Impossible(f"it is frozen by {freeze.by}; 'skuld unfreeze' first")
 
 
-def _wished(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
-    _check_thawed(document, now_ms)
+def _check_not_solo(document: Document) -> None:
     if document.mode == SOLO:
         raise Impossible("it is solo; 'skuld solo --off' first")
+
+
+def _wished(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
+    _check_thawed(document, now_ms)
+    _check_not_solo(document)
     if request.kind != REBALANCE:
         if request.target == document.leader:
             if request.kind == LEAD:
                 return document
             raise Impossible(f"{request.target} leads it")
         _check_able(request.target, document, live)
-    expires_ms = now_ms + (request.for_ms or WISH_MS)
+    expires_ms = min(now_ms + (request.for_ms or WISH_MS), MOMENT_MS_MAX)
     wish = Promotion(request.id, request.kind, request.target, document.epoch, expires_ms, request.by)
     return attrs.evolve(document, promote=wish, malformed=_without(document, "promote"))
 

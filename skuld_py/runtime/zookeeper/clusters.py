@@ -238,18 +238,31 @@ def read_cohorts(hosts: str, parameters: Parameters, timeout_s: float = 10.0) ->
 
 def read_documents(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> dict[int, Document]:
     """The documents of all partitions that have had a leader. One that cannot be read is ``Refused``."""
+    found = {}
+    for partition, (_, raw) in _read_raw(hosts, parameters, timeout_s).items():
+        try:
+            found[partition] = Document.decode(raw)
+        except Malformed as problem:
+            raise Refused("bad_document", f"partitions/{partition} of the cluster in ZooKeeper cannot be read:"
+                          f" {problem.message}; mend that znode", partition=partition) from problem
+    return found
+
+
+def read_texts(hosts: str, parameters: Parameters, timeout_s: float = 10.0) -> dict[int, tuple[int, str]]:
+    """The revisions and the texts of these documents, whatever they say."""
+    return {partition: (version, raw.decode("utf-8", "replace"))
+            for partition, (version, raw) in _read_raw(hosts, parameters, timeout_s).items()}
+
+
+def _read_raw(hosts: str, parameters: Parameters, timeout_s: float) -> dict[int, tuple[int, bytes]]:
     root, found = path_of(parameters.cluster), {}
     with connection(hosts, timeout_s, is_write=False) as client:
         client.sync_async(root)
         answers = [client.get_async(f"{root}/partitions/{each}") for each in range(parameters.partitions)]
         for partition, answer in enumerate(answers):
-            try:
-                found[partition] = Document.decode(answer.get(timeout=timeout_s)[0])
-            except NoNodeError:
-                continue
-            except Malformed as problem:
-                raise Refused("bad_document", f"partitions/{partition} of the cluster in ZooKeeper cannot be read:"
-                              f" {problem.message}; mend that znode", partition=partition) from problem
+            with suppress(NoNodeError):
+                raw, status = answer.get(timeout=timeout_s)
+                found[partition] = status.version, raw
     return found
 
 

@@ -104,6 +104,8 @@ class Documents:
             _log.error("the document of partition %d has %d bytes, not written", effect.partition, len(raw))
             return BadVersionError()
         self._histories.make(effect.partition)
+        if step is Step.CREATE:
+            client.create_async(f"{self._root}/partitions", b"")  # somebody may have deleted it, too
         transaction = client.transaction()
         if step is Step.CREATE:
             transaction.create(path, raw)

@@ -1,7 +1,8 @@
 """Writes into an empty ZooKeeper what a cluster was, as it was made anew from data directories.
 
 The parameters come last: without them no node finds a cluster here. So what was broken off is no cluster, and the
-next attempt takes it away first.
+next attempt takes it away first. Each document has its revision in its history: who looks later how it came about
+that a partition is led as it is finds that it was restored.
 
 Sequential nodes are numbered by how many their parent ever had; the log goes on behind the origin's position only
 once as many were made and removed again.
@@ -16,6 +17,7 @@ from typing import Any
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from skuld_py.errors import Refused
+from skuld_py.model.revision import revision_of
 from skuld_py.model.roster import Roster
 from skuld_py.node.life.rebuilding import Rebuilt
 from skuld_py.runtime.zookeeper.clusters import (
@@ -31,6 +33,9 @@ from skuld_py.runtime.zookeeper.log_reading import CHUNK_BYTES_MAX, Header, chun
 from skuld_py.runtime.zookeeper.rosters import roster_path
 
 _BATCH = 200
+WRITER = "skuld cluster restore"
+FIRST = f"r-{0:010d}"
+"""The revision of a restored document: those that ZooKeeper numbers come behind it."""
 FOLDERS = ("nodes", "members", "partitions", "log", "origin")
 
 
@@ -74,7 +79,8 @@ def _fill(client: Any, root: str, made: Rebuilt, timeout_s: float) -> None:
     rows += [(f"{root}/history", b"")]
     for partition, document in made.documents.items():
         rows += [(f"{root}/partitions/{partition}", document.encode()), (f"{root}/history/{partition}", b""),
-                 (f"{root}/history/{partition}/{BEGUN}", b"")]
+                 (f"{root}/history/{partition}/{BEGUN}", b""),
+                 (f"{root}/history/{partition}/{FIRST}", revision_of(document, 0, WRITER).encode())]
     header = Header()
     if made.origin.version >= 0:
         text = made.origin.text().encode(errors="surrogatepass")

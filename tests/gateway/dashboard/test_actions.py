@@ -12,6 +12,7 @@ import pytest
 from gateway.dashboard.visiting import ADMIN, ALL, HOST, READER, Visitor
 from skuld_py import Retry
 from skuld_py.gateway.access import new_token
+from skuld_py.gateway.dashboard.forms import fields_of
 from skuld_py.gateway.dashboard.looking import ACTIONS
 from skuld_py.gateway.dashboard.sessions import LIFE_MS, Sessions
 
@@ -80,6 +81,11 @@ def test_each_kind_of_action_is_done(visitor: Visitor) -> None:
 
     states = [each.state for each in visitor.do(visitor.cluster.get_many([task, dead]))]
     assert states == ["cancelled", "waiting"]
+
+
+def test_no_field_of_an_action_is_called_like_those_that_each_form_has() -> None:
+    for verb in ACTIONS.values():
+        assert {field.name for field in fields_of(verb)}.isdisjoint({"back", "proof"}), verb.name
 
 
 def test_a_wrong_field_is_named_and_nothing_is_done(visitor: Visitor) -> None:

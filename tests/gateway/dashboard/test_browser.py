@@ -17,6 +17,7 @@ from gateway.asking import Asker, until_true
 from gateway.conftest import Guarded, start_guarded
 from gateway.dashboard.visiting import EVIL
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.gateway.dashboard.looking import ACTIONS
 
 pytestmark = [pytest.mark.slow, pytest.mark.smoke, pytest.mark.cluster]
 PAGES = ("", "/queues", "/tasks", "/tasks?queue=evil", "/workflows", "/schedules", "/limits", "/workers",
@@ -84,6 +85,7 @@ def test_every_page_and_action_in_a_browser(page: chromium.Page, gateway: Guarde
     walk.is_alive(asker)
     walk.is_reachable_by_keys()
     walk.act(made)
+    walk.is_asked_before(made)
     assert page.complaints() == []
 
 
@@ -144,6 +146,16 @@ class Walk:
             .filter((each) => !each.labels?.length && !each.ariaLabel).length""")
         assert unnamed == 0
 
+    def is_asked_before(self, made: dict[str, str]) -> None:
+        """The page of each action there is, with its button, its fields named, and nothing wrong."""
+        for verb in ACTIONS:
+            self.page.open(f"{self.url}/act/{verb}?queue=evil&ids={made['waits']}")
+            assert self.page.run("document.querySelectorAll('form.action button.do').length") == 1, verb
+            assert self.page.run("document.querySelector('h1').innerText"), verb
+            assert self.page.run("""[...document.querySelectorAll('form.action :is(input, select, textarea)')]
+                .filter((each) => each.type !== 'hidden' && !each.labels?.length).length""") == 0, verb
+            assert self.page.complaints() == [], verb
+
     def act(self, made: dict[str, str]) -> None:
         """By a link of a page, the page that asks, and its button."""
         for path, verb, values in (
@@ -153,6 +165,11 @@ class Walk:
                 ("/partitions", "freeze", {"reason": "a new switch"}), ("/partitions", "unfreeze", {}),
                 ("/members", "promote", {}), ("/members", "quarantine", {"reason": "its disk"}),
                 ("/members", "quarantine", {}),
+                ("/limits", "set_quota", {"prefix": "evil.", "open": "9"}), ("/limits", "remove_quota", {}),
+                ("/schedules", "put_schedule", {"name": "later", "queue": "evil", "every_s": "3600",
+                                                "payload": "x"}),
+                ("/tasks?queue=fresh", "cancel_all", {}), ("/tasks?queue=dying", "purge_all", {}),
+                ("/partitions", "rebalance", {}), ("/partitions", "solo", {}),
                 ("/workflow?id=census", "kill_workflow", {"reason": "enough"})):
             self.page.open(self.url + path)
             self.page.click(f"a[href*='/act/{verb}?']")

@@ -19,6 +19,7 @@ from skuld_py.gateway.dashboard.quota_counts import KEPT_S, QuotaCounts
 from skuld_py.gateway.dashboard.rates import Rates
 from skuld_py.gateway.dashboard.rendering import POLICY, spark
 from skuld_py.model import messages as m
+from skuld_py.node.leadership import requests
 from skuld_py.node.reads import listing
 from skuld_py.verbs.options import STATES
 
@@ -163,6 +164,39 @@ def test_tasks_are_found_by_queue_state_function_and_key_a_page_at_a_time(visito
     assert visitor.get(f"/find?id={made[7]}").headers["location"] == f"/dashboard/tasks/{made[7]}"
 
 
+def test_tasks_are_found_by_an_argument_a_header_and_their_last_error(visitor: Visitor) -> None:
+    add = call("shop:add", 1, day="2026-11-20")
+    made = visitor.do(visitor.cluster.enqueue("a", add, headers={"tenant": "acme"}, retry=Retry(max_attempts=1)))
+    claim, = visitor.do(visitor.cluster.claim("a"))
+    visitor.do(visitor.cluster.fail(claim, error="no such row"))
+    visitor.do(visitor.cluster.enqueue_many("a", [call("shop:add", n) for n in range(3)]))
+
+    for query in ("argument=day%3D2026-11-*", "header=tenant%3Da*", "error=*ROW*", "error=*row&argument=1"):
+        assert _ids(visitor.get(f"/tasks?{query}")) == [str(made)], query
+    assert _ids(visitor.get("/tasks?header=team%3D*")) == _ids(visitor.get("/tasks?error=row")) == []
+    seen = visitor.get("/tasks?error=*row&queue=a")
+    assert "found among" not in seen.words and "error: " in visitor.get(f"/tasks?error={'x' * 501}").words
+    for verb in ("retry_all", "purge_all"):
+        href, = [each for each in seen.values("a", "href") if each.startswith(f"/dashboard/act/{verb}?")]
+        assert "error=%2Arow" in href and "queue=a" in href
+    assert not [each for each in seen.values("a", "href") if "/act/cancel_all" in each], "it knows no errors"
+
+
+def test_every_action_is_offered_by_some_page(hostile: tuple[Visitor, list[str]]) -> None:
+    """But for those about nodes that are down, workflows, and voters that are lost, none of which is here."""
+    visitor, ids = hostile
+    visitor.do(visitor.cluster.enqueue("held", b"x"))
+    held, = visitor.do(visitor.cluster.claim("held"))
+    visitor.do(visitor.cluster.set_quota("evil", 9))
+    found = {each.partition("/act/")[2].partition("?")[0]
+             for path in (*SECTIONS, *(f"/tasks/{each}" for each in (*ids, held.id)), "/tasks?queue=evil")
+             for seen in [visitor.get(path)]
+             for each in (*seen.values("a", "href"), *seen.values("form", "action"),
+                          *seen.values("button", "formaction")) if each and "/act/" in each}
+
+    assert {*ACTIONS} - found <= {"reap", "kill_workflow", "force_epoch", "pause", "withdraw"}
+
+
 def _ids(seen: Seen) -> list[str]:
     return [given["value"] or "" for tag, given in seen.tags if tag == "input" and given.get("name") == "ids"]
 
@@ -289,6 +323,19 @@ def test_a_node_is_put_into_quarantine_trusted_again_or_reaped_from_its_row(
     asked = visitor.get(back.removeprefix("/dashboard"))
     assert "off=on" in back and "checked" in next(
         given for tag, given in asked.tags if tag == "input" and given.get("name") == "off")
+
+
+def test_members_are_shown_with_whom_each_watches_and_who_leaves(
+        visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = visitor.do(visitor.cluster.status()).node
+    monkeypatch.setattr("skuld_py.node.leadership.requests.watches_of", lambda replica: {name: "n<2>:1"})
+    seen = visitor.get("/members")
+    assert "n<2>:1" in seen.words and "/dashboard/partitions?node=n%3C2%3E%3A1" in seen.values("a", "href")
+
+    described = requests.described
+    monkeypatch.setattr("skuld_py.node.leadership.requests.described", lambda *given: attrs.evolve(
+        made := described(*given), nodes=tuple(attrs.evolve(row, is_leaving=True) for row in made.nodes)))
+    assert "leaves" in visitor.get("/members").words and f"node {name} is taken out" in visitor.get("").words
 
 
 ADDRESSES = (

@@ -26,6 +26,8 @@ DOCUMENT = Document(1, "n1", "boot", seats_of(("n1",)), "w1")
 
 
 BEGUN = "create /s/history", "create /s/history/3", "begin"
+ANEW = *BEGUN[:2], "create /s/partitions", BEGUN[2]
+"""Somebody may have deleted the folder with all documents; a leader puts its own back."""
 WRITTEN = "create /s/history/3/r- sequential", "commit"
 
 
@@ -79,10 +81,10 @@ class Client:
 
 @pytest.mark.parametrize(("effect", "asked", "event"), [
     (ReadDocument(3), ["sync /s/partitions/3", "get /s/partitions/3"], DocumentRead(3, 4, DOCUMENT)),
-    (SwapDocument(3, -1, DOCUMENT), [*BEGUN, "create /s/partitions/3", *WRITTEN],
+    (SwapDocument(3, -1, DOCUMENT), [*ANEW, "create /s/partitions/3", *WRITTEN],
      DocumentSwapped(3, "w1", Outcome.WON, 0)),
     (SwapDocument(3, -1, DOCUMENT, is_founding=True),
-     [*BEGUN, "create /s/partitions/3", *WRITTEN[:1], "create /s/history/3/begun", *WRITTEN[1:]],
+     [*ANEW, "create /s/partitions/3", *WRITTEN[:1], "create /s/history/3/begun", *WRITTEN[1:]],
      DocumentSwapped(3, "w1", Outcome.WON, 0)),
     (SwapDocument(3, 4, DOCUMENT), [*BEGUN, "set /s/partitions/3 4", *WRITTEN],
      DocumentSwapped(3, "w1", Outcome.WON, 5))])
