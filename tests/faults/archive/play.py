@@ -21,6 +21,8 @@ LOADS, WITHIN_S = 2, 1.5
 """Of tasks so many loads end; behind them a kill falls within this time, in which batches are under way."""
 JVM_SHARE = 3
 """Each so manieth kill is of a JVM."""
+EARLY = 0.3
+"""With this chance a JVM is killed while it starts, and else while it writes."""
 SCARCE_KB, FILLS_MAX, SOON_S = 24, 20, 15.0
 STEPS_MS = (5_000, -5_000)
 """Far more than clocks may differ."""
@@ -67,7 +69,10 @@ def _kill_jvm(stage: Stage) -> list[str]:
     archiver, = stage.archivers
     if not stage.awaited(lambda: archiver.ensure() or archiver.java() is not None):
         return ["no JVM was started"]
-    time.sleep(stage.chance.uniform(0, 2 * WITHIN_S))
+    if stage.chance.random() > EARLY and not stage.awaited(
+            lambda: archiver.ensure() or stage.is_writing_by_spark()):
+        return ["Spark wrote nothing"]
+    time.sleep(stage.chance.uniform(0, WITHIN_S))
     if (java := archiver.java()) is None:
         return ["its JVM was gone before it was killed"]
     java.kill()

@@ -19,6 +19,7 @@ import psutil
 
 from faults.archive.judgement import judged, rows_of, tasks_of_batches
 from skuld_py import Client, Retry, SkuldError
+from skuld_py.archive.places import WRITING
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import to_text
 from skuld_py.runtime.wrong_time import ALLOWED, FILE, YES
@@ -145,6 +146,10 @@ class Stage:
             archiver.end()
         self.root, self.program = self.by_spark, BY_SPARK
         self.archivers = [Archiver(self._command(*GOES_ON, "--replace"), self.place / "archiver-spark.log")]
+
+    def is_writing_by_spark(self) -> bool:
+        """A batch of it is under way."""
+        return any((self.by_spark / WRITING).glob("batch=*"))
 
     def once(self) -> tuple[int, dict[str, Any]]:
         """A run of its own, with nothing beside it: how it ended, and what it said in the end."""
