@@ -102,6 +102,9 @@ def _fill(stage: Stage) -> list[str]:
 
 
 def _protect(stage: Stage) -> list[str]:
+    """Where somebody writes a disk cannot be made so."""
+    for archiver in stage.archivers:
+        archiver.end()
     mark = stage.mark()
     stage.disk.may_be_written(False)
     stage.load()
