@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skuld_py.archive.arrow_files import FAILURES, SCHEMA, said
+from skuld_py.archive.arrow_files import FAILURES, SCHEMA, said, todays
 from skuld_py.archive.filters import Condition, Filters
 from skuld_py.archive.live import Live, has_only
 from skuld_py.archive.manifest import File
@@ -75,12 +75,13 @@ class ArrowHistory:
         """Row group by row group, those alone that may have the id."""
         task_id = None if self._filters.id is None else str(self._filters.id)
         with pq.ParquetFile(self._root / file.path) as opened:
+            there = [name for name in columns if name in opened.schema_arrow.names]
             for number in range(opened.num_row_groups):
                 bounds = opened.metadata.row_group(number).column(0).statistics
                 if task_id is not None and bounds is not None and bounds.has_min_max and not (
                         bounds.min <= task_id <= bounds.max):
                     continue
-                table = opened.read_row_group(number, columns=list(columns))
+                table = todays(opened.read_row_group(number, columns=there), columns)
                 yield table if self._wanted is None else table.filter(self._wanted)
 
 

@@ -8,7 +8,8 @@ alone: an archiver may have to take a task out of them.
 
 Rows are merged by ranges of ids, each of as many rows as fit memory: a range is read from the files that overlap
 it, sorted, and written as one row group. Where ranges begin follows from a sample of the ids of each file. So a
-day may be much larger than memory.
+day may be much larger than memory. What a release that knew fewer columns has written gets today's; a file with
+columns that are unknown here, of a later release, is left to that.
 
 Files of an earlier layout, ``batch=B/queue=Q/day=D``, are taken over in the same way: of a task that stands there
 twice the row of the newest batch, and none if the live files have it already. All rows of a task have one queue
@@ -29,7 +30,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skuld_py.archive.arrow_files import FAILURES, SCHEMA, bounds_of, joined_bounds, said, writer_of
+from skuld_py.archive.arrow_files import (
+    FAILURES,
+    SCHEMA,
+    bounds_of,
+    has_more,
+    joined_bounds,
+    said,
+    todays,
+    writer_of,
+)
 from skuld_py.archive.drafts import FILES, Drafts
 from skuld_py.archive.live import old_paths
 from skuld_py.archive.manifest import Change, File, Manifest
@@ -105,7 +115,7 @@ class Compaction:
                 self._merge([_old_source(self._root, path) for path in paths], queue)
             for (day, queue), files in _small_groups(self._manifest.state.files.values()).items():
                 worth = files if least <= 2 else _of_one_size(files)
-                if len(worth) >= least:
+                if len(worth) >= least and len(worth := self._known(worth)) >= least:
                     on_group(day, queue)
                     self._merge([_source(self._root, file) for file in worth], queue)
             self._tell()
@@ -113,6 +123,10 @@ class Compaction:
         except FAILURES as error:
             raise Refused("not_written", f"root: could not be compacted: {said(error)}; nothing is lost") from None
         return self.done
+
+    def _known(self, files: Sequence[File]) -> list[File]:
+        """Those of which no column would be lost."""
+        return [file for file in files if not has_more(self._root / file.path)]
 
     def _drop(self, first_day: str) -> None:
         """Whole days, files of an earlier layout not before they are taken over."""
@@ -342,19 +356,6 @@ def _part(path: Path, first: str, behind: str | None) -> pa.Table:
 
 
 def _read(root: Path, source: _Source, first: str, behind: str | None) -> pa.Table:
-    """Rows of a file in today's columns; what an earlier release did not write is null, but the two times."""
-    table = _part(root / source.path, first, behind)
-    if not source.batch:
-        return table.select(SCHEMA.names).cast(SCHEMA)
-    told = {"batch": source.batch, "queue": source.queue, "day": source.day}
-    columns = []
-    for field in SCHEMA:
-        if field.name in told:
-            columns.append(pa.repeat(pa.scalar(told[field.name]), table.num_rows))
-        elif field.name in table.column_names:
-            columns.append(table.column(field.name).cast(field.type))
-        elif f"{field.name}_ms" in table.column_names and pa.types.is_timestamp(field.type):
-            columns.append(table.column(f"{field.name}_ms").cast(field.type))
-        else:
-            columns.append(pa.nulls(table.num_rows, field.type))
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    """Rows of a file in today's columns; of an earlier layout some stand in its path."""
+    told = {"batch": source.batch, "queue": source.queue, "day": source.day} if source.batch else {}
+    return todays(_part(root / source.path, first, behind), SCHEMA.names, told)

@@ -129,8 +129,7 @@ class Manifest:
             except FileNotFoundError:
                 continue  # wiped meanwhile: a newer snapshot is there
             except OSError as error:
-                raise Refused("not_read", f"root: {self._directory} cannot be read: {error.strerror}; mend its"
-                              " permissions or its mount") from error
+                raise unreadable(self._directory, error) from error
         raise Refused("damaged_manifest", f"root: {self._directory} lacks a change{_REMEDY}")
 
     def put(self, change: Change) -> bool:
@@ -262,6 +261,12 @@ def _state_of(document: Mapping[str, Any], path: Path) -> State:
 
 def _file_of(row: Mapping[str, Any]) -> File:
     return File(**{name: row[name] for name in _FIELDS})
+
+
+def unreadable(path: Path, error: OSError) -> Refused:
+    """What is said of a root, or of a part of it, that cannot be read; a file that is to blame is named."""
+    return Refused("not_read", f"root: {error.filename or path} cannot be read: {error.strerror}; mend its"
+                   " permissions or its mount")
 
 
 def _damaged(path: Path) -> Refused:

@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from skuld_py.archive.archiver import Archiver, Report
     from skuld_py.archive.arrow_site import Site
 
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # which takes no type before click 8.2
+
 MASTER = "local[2]"
-FULL = "full"
+FULL, ICEBERG = "full", "iceberg"
 SEARCH_OBJECTS = 200_000
 """Python searches for cycles after this many new objects: about a batch."""
 LEFT = 1
@@ -51,6 +55,18 @@ class Rate(click.IntRange):
             self.fail(f"{value!r} is no rate; give a number of tasks a second, from 1 up, or {FULL}.", param, ctx)
 
 
+class Form(_Choice):
+    """What an archive is written as, besides its manifest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """One of the choices; of another format that is asked for, why it is none of them, and what to do."""
+        if str(value).lower() == ICEBERG:
+            self.fail("an Iceberg table needs a catalog, and an archive has none. Say delta, for a table that"
+                      " needs none; or add the files that 'skuld history files' prints to a table of your"
+                      " catalog.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command(cls=Verbed)
 @click.argument("root")
 @click.option("--every", "every_s", type=Duration(1, 366 * DAY_S), metavar="DURATION", default=None,
@@ -63,7 +79,7 @@ class Rate(click.IntRange):
 @keep_option
 @click.option("--replace", "replaces", is_flag=True, show_default=False,
               help="From now on this is the cluster's archive, instead of the one that was.")
-@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet",
+@click.option("--format", "form", type=Form(["parquet", "delta"]), default="parquet",
               help="With delta the directory is a Delta table, too, from now on.")
 @master_options(MASTER)
 @nodes_option

@@ -30,6 +30,7 @@ NAMED = "restored-from"
 @click.option("--into", metavar="QUEUE", default="restored", help="The queue that they come to.")
 @click.option("--id", "task_id", metavar="ID", type=TASK_ID, default=None, show_default=False, help="This task.")
 @click.option("--queue", metavar="QUEUE", default=None, show_default="all", help="Only tasks of this queue.")
+@click.option("--key", metavar="KEY", default=None, show_default="all", help="Only tasks with this ordering key.")
 @click.option("--since", type=PAST, metavar="WHEN", default=None, show_default="the beginning",
               help="Only what was enqueued then or later.")
 @click.option("--until", type=PAST, metavar="WHEN", default=None, show_default="now",
@@ -38,8 +39,8 @@ NAMED = "restored-from"
 @nodes_option
 @timeout_option("30s")
 @json_option
-def restore(root: str, into: str, task_id: Any, queue: str | None, since: datetime | None, until: datetime | None,
-            limit: int | None, nodes: str, timeout_s: float, as_json: bool) -> None:
+def restore(root: str, into: str, task_id: Any, queue: str | None, key: str | None, since: datetime | None,
+            until: datetime | None, limit: int | None, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Bring tasks from the archive below ROOT back as data: as new, cancelled tasks, which no worker ever gets.
     The payload of each is the document that 'skuld history --json' shows.
 
@@ -55,7 +56,7 @@ def restore(root: str, into: str, task_id: Any, queue: str | None, since: dateti
     from skuld_py.model.names import check_name
 
     check_name("into", into)
-    uri, filters = check_archive(root), Filters(task_id, queue, (), since, until)
+    uri, filters = check_archive(root), Filters(task_id, queue, (), since, until, key)
     count = 0
     with ExitStack() as stack:
         found = history.by_arrow(root, filters, {}) or history.by_spark(stack, uri, filters, {})

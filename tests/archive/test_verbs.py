@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from archive.world import PARTITIONS, World, world
+from skuld_py.archive.rows import COLUMNS
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 
@@ -146,3 +147,8 @@ def test_the_first_run_of_an_endless_one_may_fail(over: World, tmp_path: Path) -
 
     assert run(tmp_path, "--every", "1h").exit_code == 1
 
+
+def test_help_names_every_column() -> None:
+    said = CliRunner().invoke(main, ["history", "--help"], prog_name="skuld").stdout
+
+    assert {*COLUMNS, "batch"} <= {*re.findall(r"\w+", said)}

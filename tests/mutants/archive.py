@@ -7,8 +7,9 @@ from mutants.mutant import Mutant, mutant
 CAUSES = "tests/archive/test_causes.py::"
 NAMED = "test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id"
 OFFERED = "tests/node/test_offering.py::"
-ORDER, PACE, DISK, FORM, LAYOUT, KILLED, DELTA = (f"tests/archive/test_{name}.py::" for name in (
-    "archiver", "pacing", "places", "rows", "layout", "killed", "delta"))
+ORDER, PACE, DISK, FORM, LAYOUT, KILLED, DELTA, CLOSED, SEEN, OTHERS = (
+    f"tests/archive/test_{name}.py::" for name in (
+        "archiver", "pacing", "places", "rows", "layout", "killed", "delta", "permissions", "seen", "evolution"))
 ANY_STEP = "test_killed_before_any_step_it_loses_nothing_doubles_nothing_and_leaves_nothing"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -250,6 +251,44 @@ MUTANTS: tuple[Mutant, ...] = (
            "            self._at_ms, self._before = now_ms, self.count\n",
            "            self._at_ms = now_ms\n", "A1",
            "tests/node/test_pace.py::test_a_rate_is_of_the_last_seconds", seeds=0),
+    mutant("archive-out-of-reach", "a root that may not be entered ends in a traceback", "check_archive",
+           "    except OSError as error:\n", "    except FileExistsError as error:\n", "A1",
+           CLOSED + "test_a_root_that_cannot_be_reached_is_said_in_a_line", seeds=0),
+    mutant("archive-left-out-in-silence", "an old batch that may not be read is as if it was not there",
+           "live._named", "    except (FileNotFoundError, NotADirectoryError):\n", "    except OSError:\n", "A1",
+           CLOSED + "test_what_may_not_be_read_is_named", seeds=0),
+    mutant("archive-others-in-the-way", "what another user is about to write stops all writers", "drafts.sweep",
+           "with suppress(Refused, PermissionError):", "with suppress(Refused):", "A1",
+           CLOSED + "test_what_another_user_is_about_to_write_is_in_nobodys_way", seeds=0),
+    mutant("archive-no-word-on-iceberg", "who asks for Iceberg is not told what to do", "Form.convert",
+           "if str(value).lower() == ICEBERG:", "if False:", "A1",
+           "tests/cli/test_cli.py::test_a_wrong_command_line_is_answered_with_the_right_one", seeds=0),
+    mutant("archive-unknown-to-get", "who asks for a task that is gone is not told of the archive",
+           "get._where_else", "        if time_of(task_id) > sealed_ms:\n", "        if True:\n", "A1",
+           SEEN + "test_get_of_a_task_that_was_archived_says_so_and_what_it_says_finds_it", seeds=0),
+    mutant("archive-promised-for-all", "a task that never was is said to be in the archive", "get._where_else",
+           "        if time_of(task_id) > sealed_ms:\n", "        if False:\n", "A1",
+           SEEN + "test_get_of_a_task_that_never_was_says_nothing_of_an_archive", seeds=0),
+    mutant("archive-in-vain", "a cluster of one's own keeps what it was to archive", "dev._start",
+           "    if archive is not None:\n", "    if False:\n", "A1",
+           SEEN + "test_a_cluster_of_ones_own_has_an_archiver_if_it_is_asked_for", seeds=0),
+    mutant("archive-of-todays-columns-alone", "rows of a release that knew fewer columns cannot be read",
+           "arrow_files.todays", "            columns.append(pa.nulls(table.num_rows, field.type))\n",
+           "            raise KeyError(field.name)\n", "D7", OTHERS + "test_all_of_them_answer", seeds=0),
+    mutant("compaction-of-what-is-unknown", "what a later release has written is lost in compaction",
+           "arrow_files.has_more", "not {*pq.read_schema(path).names} <= {*SCHEMA.names}", "False", "D7",
+           OTHERS + "test_earlier_ones_are_compacted_with_todays_and_later_ones_left_to_later_releases", seeds=0),
+    mutant("archive-replaced-in-todays-columns", "what a later release wrote is lost beside a task that changed",
+           "arrow_files.without", "pq.read_table(path, partitioning=None)",
+           "pq.read_table(path, schema=SCHEMA, partitioning=None)", "D7",
+           OTHERS + "test_what_stays_when_a_task_goes_out_of_a_later_ones_file_keeps_all", seeds=0),
+    mutant("archive-counts-every-key", "of a file that may have a key all rows are counted", "live.has_only",
+           " and filters.key is None", "", "A1",
+           "tests/archive/test_filters.py::"
+           "test_a_key_is_in_no_name_of_a_directory_and_known_of_no_file_as_a_whole", seeds=0),
+    mutant("moves-stand-still", "a copy that is being filled seems to make no headway", "attention._moves",
+           " if done else ''", "", "A1",
+           "tests/verbs/test_moves.py::test_how_many_are_done_is_said_once_some_are", seeds=0),
     mutant("archive-null-queue", "a queue may be called as Spark calls null", "archive.rows.row_of",
            'check_name("queue", task.queue)', "task.queue", "D7",
            FORM + "test_a_queue_that_a_directory_could_not_be_called_after_is_refused", seeds=0),
