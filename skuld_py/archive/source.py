@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from skuld_py.archive.archiver import AT_ONCE, Question
 from skuld_py.client.archiving import Page
 from skuld_py.client.async_client import AsyncClient
+from skuld_py.client.reading import GET_TASKS
 from skuld_py.errors import SkuldError
 
 T = TypeVar("T")
@@ -50,6 +51,17 @@ class ClusterSource:
     def archived(self, pages: Sequence[Page]) -> list[int | SkuldError]:
         """Have pages deleted; how many tasks of each were."""
         return self._all([self._client.archived(page) for page in pages])
+
+    def are_gone(self, ids: Sequence[str]) -> bool:
+        """Whether the nodes have none of these tasks. Of a task that is there all is read, so they are few at a
+        time, and the first is enough."""
+        step = GET_TASKS * AT_ONCE
+        for start in range(0, len(ids), step):
+            parts = range(start, min(start + step, len(ids)), GET_TASKS)
+            if any(answer != [] for answer in self._all([self._client.get_many(ids[at : at + GET_TASKS])
+                                                         for at in parts])):
+                return False
+        return True
 
     def _all(self, calls: Sequence[Coroutine[Any, Any, T]]) -> list[T | SkuldError]:
         return asyncio.run_coroutine_threadsafe(_gathered(calls), self._loop).result()
