@@ -45,8 +45,9 @@ class Drafts:
             try:
                 yield
             finally:
-                if not (self.own / NOTE).exists():  # else the next one looks into what moved
-                    shutil.rmtree(self.own, ignore_errors=True)
+                with suppress(OSError):  # the root has vanished, or may not be looked into any more
+                    if not (self.own / NOTE).exists():  # else the next one looks into what moved
+                        shutil.rmtree(self.own, ignore_errors=True)
 
     def _hold(self, stack: ExitStack) -> None:
         """Whoever sweeps may come between the making of the directory and its lock, hold it while the manifest is

@@ -7,14 +7,16 @@ batch that has it. They lie beside the others until compaction takes them over.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import attrs
 
 from skuld_py.archive.filters import Filters
-from skuld_py.archive.manifest import File, Manifest, State
+from skuld_py.archive.manifest import File, Manifest, State, unread
 
 BATCHES = "batch=*/queue=*/day=*/*.parquet"
 
@@ -42,11 +44,23 @@ def live(root: Path, filters: Filters | None = None) -> Live:
 
 
 def old_paths(root: Path, state: State) -> Iterator[str]:
-    """What an earlier layout has and nothing has taken over, in order."""
-    for path in sorted(root.glob(BATCHES)):
-        found = str(path.relative_to(root))
-        if found not in state.removed:
-            yield found
+    """What an earlier layout has and nothing has taken over, in order. ``Refused`` where a directory of it may not
+    be read: its tasks would be missing, and nobody would be told."""
+    found = [""]
+    for pattern in BATCHES.split("/"):
+        found = [f"{above}{name}" for above in found for name in sorted(_names(root / above))
+                 if fnmatchcase(name, pattern)]
+        found = [f"{path}/" for path in found] if not pattern.endswith(".parquet") else found
+    yield from (path for path in found if path not in state.removed)
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []  # it is no batch, or was taken over meanwhile
+    except OSError as error:
+        raise unread(directory, error) from error
 
 
 def may_have(file: File, filters: Filters) -> bool:
