@@ -298,7 +298,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "if max(newest, last) < self.state.version:", "if False:", "D7",
            ROOTS + "test_an_archive_that_was_turned_back_under_its_writer_gets_nothing_more_of_it", seeds=0),
     mutant("archive-years-in-a-moment", "a clock that is set forward has the archive removed", "Compaction.run",
-           "min(self._now_ms(), newest_ms)", "self._now_ms()", "D7",
+           "min(self._now_ms(), max(ends, default=0))", "self._now_ms()", "D7",
            ROOTS + "test_a_clock_that_was_set_forward_has_nothing_removed", seeds=0),
     mutant("archive-unreadable-is-absent", "a batch that may not be read counts as not there", "live._names",
            "except (FileNotFoundError, NotADirectoryError):", "except OSError:", "D7",
