@@ -323,4 +323,11 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-dies-of-a-record", "a record that cannot be read ends every run", "Rows.write",
            "        except ValueError as error:\n", "        except ImportError as error:\n", "D7",
            KEPT + "test_a_record_that_cannot_be_read_is_refused_and_so_holds_up_its_page_alone", seeds=0),
+    mutant("archive-all-open", "all files that lie side by side are open at once", "ArrowHistory._tables",
+           "            with pq.ParquetFile(self._root / file.path) as opened:\n",
+           "            for opened in [pq.ParquetFile(self._root / file.path)]:\n", "X1",
+           ROOTS + "test_files_that_lie_side_by_side_are_not_all_open_at_once", seeds=0),
+    mutant("archive-unlisted-traceback", "a manifest that may not be listed ends in a traceback", "Manifest.exists",
+           "        except OSError as error:\n", "        except FileExistsError as error:\n", "A1",
+           ROOTS + "test_a_manifest_that_may_not_be_listed_is_said_in_a_line", seeds=0),
 )
