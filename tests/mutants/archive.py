@@ -328,6 +328,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            for opened in [pq.ParquetFile(self._root / file.path)]:\n", "X1",
            ROOTS + "test_files_that_lie_side_by_side_are_not_all_open_at_once", seeds=0),
     mutant("archive-unlisted-traceback", "a manifest that may not be listed ends in a traceback",
-           "Manifest.exists", "        except OSError as error:\n", "        except FileExistsError as error:\n", "A1",
+           "Manifest.exists", "        except OSError as error:\n",
+           "        except FileExistsError as error:\n", "A1",
            ROOTS + "test_a_manifest_that_may_not_be_listed_is_said_in_a_line", seeds=0),
 )
