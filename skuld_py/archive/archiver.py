@@ -54,6 +54,9 @@ AT_ONCE = 8
 PAGE_TASKS = 1_000
 """A page has so many tasks at most, by default."""
 PAUSE_S = 0.5
+STUCK_S = 2.0
+"""A leader does not say whether all pages of a partition are on offer, as long as one does not go. The next is
+there as soon as all replicas were asked."""
 IDLE_FILES = 16
 """So many small files of a day and a queue are compacted when there is nothing else to do."""
 REFUSALS_MAX = 16
@@ -63,6 +66,8 @@ OTHER = ("another archiver",)
 this one waits as long as it works; when it falls silent, the pages are this one's."""
 PASSING = ("no_leader", "not_leader", "unavailable")
 """Refusals that say only that a partition has no leader now."""
+GONE = "no_such_task"
+"""The refusal to read on in a long log of a task that was deleted meanwhile: another archiver has written it."""
 
 Given = tuple[Record, int]
 """The records of a task, and their digest."""
@@ -89,6 +94,9 @@ class Source(Protocol):
     def archived(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
         """Have pages deleted; how many tasks of each were."""
 
+    def are_gone(self, ids: Sequence[str]) -> bool:
+        """Whether the cluster has none of these tasks; not where it does not say so."""
+
 
 class Sink(Protocol):
     """Where rows go."""
@@ -102,8 +110,9 @@ class Sink(Protocol):
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""
 
-    def end(self, is_whole: bool) -> None:
-        """A run is over. ``is_whole``: all that had ended long enough ago when it began is deleted."""
+    def end(self, is_whole: bool, are_gone: Callable[[Sequence[str]], bool]) -> None:
+        """A run is over. ``is_whole``: all that had ended long enough ago when it began is deleted, but for what
+        other tasks need; ``are_gone``: whether the cluster has none of some tasks."""
 
 
 @attrs.define
@@ -216,7 +225,7 @@ class Archiver:
         """Until all that had ended when it began is gone, or nothing is to come for ``wait_s``."""
         self._sink.begin()
         report = self._moved(wait_s)
-        self._sink.end(report.is_done)
+        self._sink.end(report.is_done, self._source.are_gone)
         return report
 
     def _moved(self, wait_s: float) -> Report:
@@ -239,13 +248,17 @@ class Archiver:
                 moved_s = self._clock()
             elif batch.pages:
                 continue
-            elif not report.waiting or self._clock() >= moved_s + wait_s:
+            elif self._clock() >= moved_s + (wait_s if report.waiting else self._stuck_s()):
                 return report
             elif OTHER in report.waiting.values():
                 moved_s = self._clock()
                 self._pause(PAUSE_S)
             else:
                 self._pause(PAUSE_S)
+
+    def _stuck_s(self) -> float:
+        """For how long other pages may come of a partition that has one with a task in the way."""
+        return STUCK_S if any(partition.is_stuck for partition in self._partitions) else 0.0
 
     def _begun(self, batch: _Batch) -> Callable[[], None]:
         """Begin to write what of a batch is not written; give what waits for it. Nothing else holds records."""
@@ -347,7 +360,9 @@ class Archiver:
         return deleted
 
     def _settle(self, page: Page, answer: int | SkuldError) -> int:
-        """One that did not go is read again, from the first that is on offer on; it may be gone."""
+        """One that did not go is read again, from the first that is on offer on; it may be gone. Of one that went
+        in part nobody says which tasks others came to need meanwhile: none counts as deleted, for those that are
+        there are offered once more, some day."""
         partition = self._partitions[page.partition]
         if isinstance(answer, SkuldError) or not answer:
             self._pace.forget(page.partition)
@@ -357,19 +372,21 @@ class Archiver:
             else:
                 self.report.waiting.setdefault(page.partition, ())
             return 0
-        written = self._written.get(page.partition, {})
-        for task_id in ids.split(page.ids) if written else ():
-            written.pop(task_id, None)
         self.report.deleted += answer
         self._pace.went(page.partition, answer)
-        self._sink.settled(page.ids)
+        if answer * ids.ID_BYTES == len(page.ids):
+            written = self._written.get(page.partition, {})
+            for task_id in ids.split(page.ids) if written else ():
+                written.pop(task_id, None)
+            self._sink.settled(page.ids)
         return answer
 
     def _note(self, partition: int, error: SkuldError) -> None:
-        """A partition whose leader cannot be had is asked again; anything else ends the run."""
-        if not isinstance(error, Uncertain) and error.code not in PASSING:
+        """A partition whose leader cannot be had, or of whose page another has deleted a task, is asked again;
+        anything else ends the run."""
+        if not isinstance(error, Uncertain) and error.code not in (*PASSING, GONE):
             raise error
-        self.report.waiting[partition] = ("its leader",)
+        self.report.waiting[partition] = OTHER if error.code == GONE else ("its leader",)
 
 
 def _nothing() -> None:

@@ -11,6 +11,10 @@ it, sorted, and written as one row group. Where ranges begin follows from a samp
 day may be much larger than memory. What a release that knew fewer columns has written gets today's; a file with
 columns that are unknown here, of a later release, is left to that.
 
+Days that are too old are counted back from the newest end in the archive, which is a time of the cluster's, and
+not from a clock here that is ahead of it: set forward, it would have all that was ever archived removed. So an
+archive to which nothing comes any more keeps its last days.
+
 Files of an earlier layout, ``batch=B/queue=Q/day=D``, are taken over in the same way: of a task that stands there
 twice the row of the newest batch, and none if the live files have it already. All rows of a task have one queue
 and one day (that of its id), so a queue and a day are taken over by themselves. The new files are open, for the
@@ -103,12 +107,13 @@ class Compaction:
     def run(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
             takes_over: bool = True, on_group: Callable[[str, str], None] = lambda day, queue: None) -> Compacted:
         """Compact days and queues with at least so many small files, take over those of an earlier layout, drop
-        days that ended more than ``keep_days`` ago, and unlink what went more than ``grace_ms`` ago."""
+        days that lie more than ``keep_days`` before the newest, unlink what went more than ``grace_ms`` ago."""
         self.done = Compacted()
         try:
             self._drafts.drop(self._manifest.refresh())
             if keep_days is not None:
-                self._drop(day_of(max(0, self._now_ms() - keep_days * DAY_MS)))
+                ends = (file.last_ended_ms or 0 for file in self._manifest.state.files.values())
+                self._drop(day_of(max(0, min(self._now_ms(), max(ends, default=0)) - keep_days * DAY_MS)))
             old = old_paths(self._root, self._manifest.state) if takes_over else iter(())
             for (queue, day), paths in _old_groups(old).items():
                 on_group(day, queue)

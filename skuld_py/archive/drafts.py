@@ -45,7 +45,7 @@ class Drafts:
             try:
                 yield
             finally:
-                with suppress(OSError):  # of a mount that is gone: why this ends has been said
+                with suppress(OSError):  # of a root that is gone or closed: why this ends has been said
                     if not (self.own / NOTE).exists():  # else the next one looks into what moved
                         shutil.rmtree(self.own, ignore_errors=True)
 

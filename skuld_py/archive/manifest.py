@@ -118,8 +118,11 @@ class Manifest:
         self.state = State()
 
     def exists(self) -> bool:
-        """Whether there is one."""
-        return self._directory.is_dir() and bool(any(self.numbers()))
+        """Whether there is one. ``Refused`` when that cannot be seen."""
+        try:
+            return self._directory.is_dir() and bool(any(self.numbers()))
+        except OSError as error:
+            raise unreadable(self._directory, error) from error
 
     def refresh(self) -> State:
         """Read what is new. ``Refused`` when a file of it is damaged, or of a later release."""
@@ -189,6 +192,9 @@ class Manifest:
         if state.version == 0 and newest:
             state = _state_of(*_parsed(self._snapshot(newest)))
         last = max(changes, default=0)
+        if max(newest, last) < self.state.version:
+            raise Refused("turned_back", f"root: {self._directory} was turned back: it had {self.state.version}"
+                          f" changes, and has {max(newest, last)}; start again, so that what went is written anew")
         for number in range(state.version + 1, last + 1):
             document, path = _parsed(self._change(number))
             state.archive = state.archive or str(document.get("archive", ""))

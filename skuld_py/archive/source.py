@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from skuld_py.archive.archiver import AT_ONCE, Question
 from skuld_py.client.archiving import Page
 from skuld_py.client.async_client import AsyncClient
+from skuld_py.client.reading import GET_TASKS
 from skuld_py.errors import SkuldError
 from skuld_py.model.task import Task
 
@@ -58,6 +59,17 @@ class ClusterSource:
         if isinstance(answer, SkuldError):
             raise answer
         return answer
+
+    def are_gone(self, ids: Sequence[str]) -> bool:
+        """Whether the nodes have none of these tasks. Of a task that is there all is read, so they are few at a
+        time, and the first is enough."""
+        step = GET_TASKS * AT_ONCE
+        for start in range(0, len(ids), step):
+            parts = range(start, min(start + step, len(ids)), GET_TASKS)
+            if any(answer != [] for answer in self._all([self._client.get_many(ids[at : at + GET_TASKS])
+                                                         for at in parts])):
+                return False
+        return True
 
     def _all(self, calls: Sequence[Coroutine[Any, Any, T]]) -> list[T | SkuldError]:
         return asyncio.run_coroutine_threadsafe(_gathered(calls), self._loop).result()

@@ -121,11 +121,12 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     said: list[bool] = []
     with until_stopped(), _seldom_searched(), ExitStack() as stack:
         site = _site(stack, place, keep_days, form == "delta")
-        with connected(nodes, timeout_s) as client:
-            client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
+        enter = partial(_enter, nodes, timeout_s, place.name, site)
+        enter(replaces=replaces)
         progress = _Progress(as_json)
         archiver = _archiver(stack, nodes, timeout_s, place, site, conf, progress, rate)
-        said.append(_run(archiver, progress, wait_s, every_s, as_json, partial(_tidy, site, keep_days, as_json)))
+        said.append(_run(archiver, progress, wait_s, every_s, as_json, enter,
+                         partial(_tidy, site, keep_days, as_json)))
     if not said and every_s is None:
         click.echo("interrupted; what is not deleted is offered again", err=True)
         ctx.exit(INTERRUPTED)
@@ -161,17 +162,32 @@ def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: boo
     return None
 
 
+def _enter(nodes: str, timeout_s: float, root: str, site: Site | None, *, replaces: bool = False) -> None:
+    """Refused where the cluster's archive is another one, or has become so meanwhile."""
+    with connected(nodes, timeout_s) as client:
+        client.enter_archive(root, "" if site is None else site.archive, replaces=replaces)
+
+
 def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
-    """Compact what is worth it, when there is nothing else to do."""
+    """Compact what is worth it, when there is nothing else to do. Where that fails it is said, and the next run
+    tries again: all that was to be archived is."""
     from skuld_py.archive.archiver import IDLE_FILES
     from skuld_py.cli.archive_compact import say_compacted
+    from skuld_py.cli.showing import print_event
+    from skuld_py.errors import Refused
     from skuld_py.runtime.peeking import give_back
 
-    if site is not None:
-        give_back()
+    if site is None:
+        return
+    give_back()
+    try:
         done = site.compact(least=IDLE_FILES, keep_days=keep_days, takes_over=False)
-        if done.files or done.dropped:
-            say_compacted(done, as_json)
+    except Refused as error:
+        print_event(as_json, f"this is archived, and not compacted: {error}", event="uncompacted", code=error.code,
+                    message=error.message)
+        return
+    if done.files or done.dropped:
+        say_compacted(done, as_json)
 
 
 def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: Site | None, conf: dict[str, str],
@@ -187,7 +203,7 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
     with connected(nodes, timeout_s) as client:
         partitions, cluster = len(client.status().partitions), client.greeting().cluster
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
-    sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster, now_ms,
+    sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster,
                 Causes(source.tasks).dated)
     pace = Yielding() if rate is None else Full() if rate == inf else AtMost(rate)
     return Archiver(source, sink, partitions, name_batch=BatchNames(now_ms, secrets.randbits(32)), clock=monotonic,
@@ -263,7 +279,7 @@ class _Progress:
 
 
 def _run(archiver: Archiver, progress: _Progress, wait_s: float, every_s: float | None, as_json: bool,
-         tidy: Callable[[], None]) -> bool:
+         enter: Callable[[], None], tidy: Callable[[], None]) -> bool:
     """Once, or again and again; then only the first run may fail. Whether all is archived."""
     from skuld_py.cli.showing import print_event
     from skuld_py.errors import SkuldError
@@ -271,6 +287,8 @@ def _run(archiver: Archiver, progress: _Progress, wait_s: float, every_s: float 
     is_first = True
     while True:
         try:
+            if not is_first:
+                enter()
             with progress.of_a_run():
                 report = archiver.run(wait_s)
             _say_report(report, as_json)

@@ -24,7 +24,7 @@ def keep_option(function: F) -> F:
     return click.option(
         "--keep", "keep_days", type=click.IntRange(1, 36_500), metavar="DAYS", default=None,
         show_default="for ever",
-        help="Remove days from the archive on which tasks ended longer ago than this.")(function)
+        help="Remove days from the archive that lie so far behind the newest on which a task ended.")(function)
 
 
 @click.command()

@@ -81,6 +81,8 @@ def _batches(client: Client, found: Mapping[bytes, Task]) -> dict[bytes, BatchSt
 
 def _where_else(client: Client, task_id: bytes) -> str:
     """Whether a task that is not there may have been deleted as ended long ago, and where it is then."""
+    from shlex import quote
+
     from skuld_py.errors import SkuldError
     from skuld_py.model.ids import time_of, to_text
 
@@ -93,8 +95,8 @@ def _where_else(client: Client, task_id: bytes) -> str:
         return ""
     if root is None:
         return "; if there was one, it was deleted after it had ended, by --retention"
-    return (f"; if there was one, it was deleted after it had ended, and the archive has it: skuld history {root}"
-            f" --id {to_text(task_id)}")
+    return ("; if there was one, it was deleted after it had ended, and the archive has it: skuld history"
+            f" {quote(root)} --id {to_text(task_id)}")
 
 
 def show_task(task: Task, at_ms: int, batch: BatchStatus | None = None) -> None:

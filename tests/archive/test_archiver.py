@@ -460,7 +460,7 @@ def test_what_cannot_be_written_is_no_end_of_the_rest_and_the_run_says_so() -> N
     report = archiver(over).run(wait_s=10)
 
     assert report.refused == refused and not report.is_done and report.waiting == {}
-    assert over.now_s == 0 and over.tasks[1] == []
+    assert over.now_s <= archiving.STUCK_S and over.tasks[1] == []
     assert report.deleted == 14 and len(over.tasks[0]) == 2
 
 

@@ -369,7 +369,8 @@ NEW_ONES = [plain(200 + number, at_ms=NOON_MS) for number in range(3)]
 def test_days_that_are_too_old_go_as_a_whole(tmp_path: Path, site: Site) -> None:
     filled(site)
     first = day_of(NOON_MS + DAY_MS)
-    keep_days = (datetime.now(UTC).date() - date.fromisoformat(first)).days
+    newest = max(day_of(ended_ms(task) or 0) for task in TASKS)
+    keep_days = (date.fromisoformat(newest) - date.fromisoformat(first)).days
 
     site.compact(keep_days=keep_days)
 
@@ -442,12 +443,12 @@ def test_a_second_root_is_refused_with_the_remedy() -> None:
         assert client.archive_root() is None
         client.enter_archive("/srv/a", "name")
         client.enter_archive("/mnt/a", "name")
-        with pytest.raises(Refused, match=r"archive at /srv/a.* --replace") as refusal:
+        with pytest.raises(Refused, match=r"archive at /mnt/a.* --replace") as refusal:
             client.enter_archive("/srv/b", "other")
         assert refusal.value.code == "other_archive"
 
-        with pytest.raises(Refused, match=r"/srv/a has another archive .* not mounted, mount it"):
-            client.enter_archive("/srv/a", "other")
+        with pytest.raises(Refused, match=r"/mnt/a has another archive .* not mounted, mount it"):
+            client.enter_archive("/mnt/a", "other")
 
         client.enter_archive("/srv/b", "other", replaces=True)
 

@@ -142,6 +142,46 @@ def test_an_endless_one_goes_on_after_a_run_that_failed_and_ends_with_ctrl_c(
     assert answer.stdout.splitlines()[-1] == "archived 1 row in 1 batch, deleted 1 task"
 
 
+def test_an_endless_one_is_refused_when_another_archive_has_replaced_its_own(
+        over: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would go on beside the other one, and the history would be scattered over two."""
+    pauses: list[float] = []
+
+    def refused(root: str, archive: str, *, replaces: bool) -> None:
+        assert not replaces
+        raise Refused("other_archive", "root: this cluster's ended tasks go to the archive at /srv/b")
+
+    @contextmanager
+    def connected(*_: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(enter_archive=refused)
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            over.tasks = world(2).tasks
+            monkeypatch.setattr("skuld_py.cli.archive.connected", connected)
+        else:
+            signal.raise_signal(signal.SIGTERM)
+    monkeypatch.setattr("skuld_py.cli.archive.sleep", sleep)
+
+    answer = run(tmp_path, "--every", "1h", "--replace", "--rate", "full")
+
+    assert "this run failed: root: this cluster's ended tasks go to" in answer.stdout.splitlines()[-1]
+    assert len(over.deleted) == 4
+
+
+def test_what_is_archived_and_cannot_be_compacted_is_archived(over: World, tmp_path: Path,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise Refused("not_written", "root: could not be compacted: No space left on device; nothing is lost")
+    monkeypatch.setattr("skuld_py.archive.arrow_site.Site.compact", full)
+
+    answer = run(tmp_path)
+
+    assert answer.exit_code == 0 and len(over.deleted) == 4
+    assert answer.stdout.splitlines()[-1].startswith("this is archived, and not compacted: root: could not be")
+
+
 def test_the_first_run_of_an_endless_one_may_fail(over: World, tmp_path: Path) -> None:
     over.failing["collectable"] = [NO_ARCHIVE]
 

@@ -11,7 +11,7 @@ from archive.ended import plain
 from skuld_py.archive.archiver import Given, Question
 from skuld_py.client.archiving import Page, Record
 from skuld_py.errors import SkuldError
-from skuld_py.model.ids import split
+from skuld_py.model.ids import split, to_text
 from skuld_py.model.task import Task
 
 PARTITIONS = 3
@@ -102,8 +102,11 @@ class World:
     def settled(self, ids: bytes) -> None:
         self.settled_ids += split(ids)
 
-    def end(self, is_whole: bool) -> None:
+    def end(self, is_whole: bool, are_gone: Callable[[Sequence[str]], bool]) -> None:
         self.ends.append(is_whole)
+
+    def are_gone(self, ids: Sequence[str]) -> bool:
+        return not any(to_text(task_id) in ids for task_id in self.known)
 
     def pause(self, seconds: float) -> None:
         self.pauses += 1
