@@ -86,6 +86,9 @@ class Source(Protocol):
     def offered(self, questions: Sequence[Question]) -> Sequence[Page | SkuldError]:
         """The pages on offer, or why there is none."""
 
+    def counted(self, partitions: Sequence[int]) -> Sequence[Page | SkuldError]:
+        """Pages without tasks: how many have ended."""
+
     def archived(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
         """Have pages deleted; how many tasks of each were."""
 
@@ -260,6 +263,7 @@ class Archiver:
     def _read(self) -> _Batch:
         """The next batch: of each partition a page, and another, until it is full or there are no more. The next
         one begins with a partition for which there was no room."""
+        self._count()
         batch, self.report.waiting, most = _Batch(), {}, self._pace.most(BATCH_TASKS)
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
@@ -272,6 +276,18 @@ class Archiver:
         self.report.ended, self.report.ends = sum(each.ended for each in self._partitions), self._pace.ends
         return batch
 
+    def _count(self) -> None:
+        """Have partitions tell how many have ended. One that cannot is heard of when it is asked for a page."""
+        wanted = self._pace.asks(self._clock())
+        for number, answer in zip(wanted, self._source.counted(wanted) if wanted else (), strict=True):
+            self._hear(number, answer)
+
+    def _hear(self, number: int, answer: Page | SkuldError) -> None:
+        if isinstance(answer, SkuldError) or not answer.due_ms:
+            self._pace.over(number)
+        else:
+            self._pace.told(self._clock(), number, answer.ended)
+
     def _take(self, partition: _Partition, answer: Page | SkuldError, batch: _Batch) -> bool:
         """Whether to ask for another page."""
         if isinstance(answer, SkuldError):
@@ -281,9 +297,9 @@ class Archiver:
         partition.goal_ms = partition.goal_ms or answer.due_ms
         partition.ended, partition.epoch = answer.ended, answer.epoch
         if answer.is_others:
-            self._pace.forget(partition.number)
-        elif answer.due_ms:
-            self._pace.told(self._clock(), partition.number, answer.ended)
+            self._pace.over(partition.number)
+        else:
+            self._hear(partition.number, answer)
         partition.is_old = not answer.due_ms
         if answer.ids:
             partition.after, partition.unconfirmed = answer.number, partition.unconfirmed + 1
@@ -293,7 +309,6 @@ class Archiver:
             answer.is_under_way or answer.awaited)
         if is_over and not partition.unconfirmed:
             partition.is_done = not partition.is_old
-            self._pace.over(partition.number)
             self._written.pop(partition.number, None)
         elif not partition.unconfirmed and not partition.is_stuck:
             self.report.waiting[partition.number] = answer.awaited or (OTHER if answer.is_others else ())

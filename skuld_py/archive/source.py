@@ -47,6 +47,10 @@ class ClusterSource:
                                          wanted_ms=each.wanted_ms, archiver=self._number)
                           for each in questions])
 
+    def counted(self, partitions: Sequence[int]) -> list[Page | SkuldError]:
+        """Pages without tasks. Who says that it leaves, and not who, is given none, and leaves nothing."""
+        return self._all([self._client.offered(each, leaves=True) for each in partitions])
+
     def archived(self, pages: Sequence[Page]) -> list[int | SkuldError]:
         """Have pages deleted; how many tasks of each were."""
         return self._all([self._client.archived(page) for page in pages])

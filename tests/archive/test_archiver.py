@@ -119,8 +119,9 @@ def test_without_a_rate_no_batch_waits() -> None:
 
 
 def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of other archivers' pages, and of releases that do not count, nothing is known."""
-    over, pace = world(4, ahead=4), Yielding()
+    """Of other archivers' pages, and of releases that do not count, nothing is known. Before there is any page
+    all are asked."""
+    over, pace = world(4, ahead=4), Yielding(PARTITIONS)
     said: list[tuple[str, int, int]] = []
     monkeypatch.setattr(pace, "told", lambda now_s, partition, ended: said.append(("told", partition, ended)))
     monkeypatch.setattr(pace, "went", lambda partition, tasks: said.append(("went", partition, tasks)))
@@ -136,12 +137,13 @@ def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypat
 
     assert report.deleted == 4
     assert [each for each in said if each[0] == "went"] == [("went", 0, 2)] * 2
-    assert {each for each in said if each[0] == "told"} == {("told", 0, 7)}
+    assert said[:2] == [("told", 0, 7), ("told", 1, 8)] and over.asked[:3] == [0, 1, 2]
+    assert {each for each in said[2:] if each[0] == "told"} == {("told", 0, 7)}
 
 
 @pytest.mark.parametrize("answer", [0, Uncertain("timeout", "no answer")])
 def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answer: int | SkuldError) -> None:
-    over, pace, forgotten = world(2, 2, ahead=4), Yielding(), list[int]()
+    over, pace, forgotten = world(2, 2, ahead=4), Yielding(PARTITIONS), list[int]()
     pace.forget = forgotten.append  # type: ignore[method-assign]
     archived = over.archived
     over.archived = lambda pages: [  # type: ignore[method-assign]
@@ -153,8 +155,8 @@ def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answ
 
 
 def test_what_another_archiver_deletes_does_not_hide_what_ends() -> None:
-    over, pace, forgotten = world(ahead=4), Yielding(), list[int]()
-    pace.forget = forgotten.append  # type: ignore[method-assign]
+    over, pace, forgotten = world(ahead=4), Yielding(PARTITIONS), list[int]()
+    pace.over = forgotten.append  # type: ignore[method-assign]
     collectable = over.collectable
     over.collectable = lambda question: attrs.evolve(  # type: ignore[method-assign]
         collectable(question), is_others=question.partition == 1)
@@ -165,23 +167,24 @@ def test_what_another_archiver_deletes_does_not_hide_what_ends() -> None:
 
 
 def test_a_partition_that_is_done_or_has_no_leader_does_not_keep_what_ends_unknown() -> None:
-    """It told once, and tells no more in this run."""
-    over, pace = world(0, 40, 1, ahead=4), Yielding()
+    """The one is asked for its number, the other tells no more."""
+    over, pace = world(0, 40, 1, ahead=4), Yielding(PARTITIONS)
     collectable = over.collectable
 
     def offered(question: Question) -> Page:
         over.now_s += 1
-        if question.partition == 2 and 2 in asked:
+        asked.append(question.partition)
+        if asked.count(2) > 2 and question.partition == 2:
             raise Refused("no_leader", "no leader")
-        asked.add(question.partition)
         return collectable(question)
-    asked: set[int] = set()
+    asked: list[int] = []
     over.collectable = offered  # type: ignore[method-assign]
 
     report = archiver(over, pace=pace).run(wait_s=0)
 
     assert (report.deleted, report.waiting) == (41, {2: ("its leader",)})
     assert pace.ends is not None
+    assert over.asked.count(0) >= 2 and over.asked.count(2) == 1
 
 
 def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
