@@ -6,8 +6,8 @@ from mutants.mutant import Mutant, mutant
 
 NAMED = "test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id"
 OFFERED = "tests/node/test_offering.py::"
-ORDER, PACE, DISK, FORM, LAYOUT, KILLED, DELTA = (f"tests/archive/test_{name}.py::" for name in (
-    "archiver", "pacing", "places", "rows", "layout", "killed", "delta"))
+ORDER, PACE, DISK, FORM, LAYOUT, KILLED, DELTA, SOURCE = (f"tests/archive/test_{name}.py::" for name in (
+    "archiver", "pacing", "places", "rows", "layout", "killed", "delta", "source"))
 ANY_STEP = "test_killed_before_any_step_it_loses_nothing_doubles_nothing_and_leaves_nothing"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -97,6 +97,13 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-holds-on", "records are held until they are deleted", "Archiver._begun",
            "        batch.pages = [attrs.evolve(page, records=()) for page in batch.pages]\n", "", "X1",
            ORDER + "test_records_are_held_until_they_are_written_and_no_longer", seeds=0),
+    mutant("archive-leaves-questions", "who stops an archiver is told of questions that nobody waits for",
+           "archive.source._ended",
+           "        task.cancel()\n    await asyncio.gather(*others, return_exceptions=True)\n", "        pass\n",
+           "A1", SOURCE + "test_whoever_stops_waits_for_no_answer_and_leaves_nothing_behind", seeds=0),
+    mutant("archive-counts-in-its-name", "who asks a leader for a number alone takes part in sharing its pages",
+           "ClusterSource.counted", "leaves=True)", "archiver=self._number)", "X1",
+           SOURCE + "test_a_number_alone_is_asked_for_in_nobodys_name", seeds=0),
     mutant("compaction-of-a-day-at-once", "a compaction holds a whole day", "compaction._ranges",
            "        if count >= step:\n", "        if False:\n", "X1",
            LAYOUT + "test_a_compaction_holds_as_many_rows_as_fit_and_a_sample_of_the_ids", seeds=0),
