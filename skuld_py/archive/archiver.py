@@ -41,6 +41,7 @@ from skuld_py.archive.pacing import REST_S_MAX, Full, Pace
 from skuld_py.archive.rows import size_of_record
 from skuld_py.client.archiving import Page, Record
 from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.config.timing import Retention
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import columns, ids
 
@@ -51,8 +52,8 @@ PAGES_EACH = 4
 """Pages of one partition in a batch: half of those on offer, so that the rest is read while these are written."""
 AT_ONCE = 8
 """Questions that are on their way at a time: an answer may have some MiB."""
-PAGE_TASKS = 1_000
-"""A page has so many tasks at most, by default."""
+PAGE_TASKS = Retention().page_tasks
+"""A page has so many tasks at most, as far as is known; of a leader with another limit it is learnt by its pages."""
 PAUSE_S = 0.5
 IDLE_FILES = 16
 """So many small files of a day and a queue are compacted when there is nothing else to do."""
@@ -175,9 +176,9 @@ class _Batch:
         """Of so many tasks at most."""
         return self.tasks >= most or self.size >= BATCH_BYTES
 
-    def lacks(self, most: float) -> int:
+    def lacks(self, most: float, page_tasks: int) -> int:
         """How many whole pages make it full; of smaller ones more are asked for when these are there."""
-        return max(1, ceil((most - self.tasks) / PAGE_TASKS))
+        return max(1, ceil((most - self.tasks) / page_tasks))
 
 
 @attrs.frozen
@@ -212,6 +213,7 @@ class Archiver:
         self._written: dict[int, dict[bytes, int]] = {}
         """Of each partition the tasks that are written and not known to be deleted, each with its digest."""
         self._first = 0
+        self._page_tasks = PAGE_TASKS
         self._pace = pace or Full()
         self.report = Report()
 
@@ -268,7 +270,8 @@ class Archiver:
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
         while line and not batch.is_full(most):
-            asked = [line.popleft() for _ in range(min(AT_ONCE, len(line), batch.room(), batch.lacks(most)))]
+            count = min(AT_ONCE, len(line), batch.room(), batch.lacks(most, self._page_tasks))
+            asked = [line.popleft() for _ in range(count)]
             answers = self._source.offered([each.question for each, _ in asked])
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
                      if self._take(partition, answer, batch) and pages + 1 < PAGES_EACH]
@@ -303,6 +306,7 @@ class Archiver:
         partition.is_old = not answer.due_ms
         if answer.ids:
             partition.after, partition.unconfirmed = answer.number, partition.unconfirmed + 1
+            self._page_tasks = max(self._page_tasks, len(answer.records))
             batch.add(answer)
             return partition.may_be_asked
         is_over = answer.upto_ms >= partition.goal_ms if answer.due_ms else not (

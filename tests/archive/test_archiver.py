@@ -83,6 +83,16 @@ def test_with_a_rate_no_more_pages_are_asked_for_at_once_than_it_allows(monkeypa
     assert [count for what, count in over.said if what == "written"] == [2] * 12
 
 
+def test_what_a_page_has_where_a_leader_has_another_limit_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first batch is larger than the rate says, no other one."""
+    monkeypatch.setattr(archiving, "PAGE_TASKS", 2)
+    over = world(25, 25, 25, size=5, ahead=8)
+
+    archiver(over, pace=AtMost(4)).run(wait_s=0)
+
+    assert [count for what, count in over.said if what == "written"] == [15, *[10] * 6]
+
+
 @pytest.mark.parametrize(("rate", "gone"), [(0.5, [0, 2, 4]), (0.3, [2, 4, 6])])
 def test_before_a_long_rest_all_that_was_read_is_written_and_confirmed(rate: float, gone: list[int]) -> None:
     """By its end the pages may be another archiver's. Over a short one it is written."""
