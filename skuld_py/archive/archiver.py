@@ -20,9 +20,9 @@ its leader says that all up to then is gone; until then it is asked again, until
 nothing could be deleted. A leader of a release before protocol 3 does not say it: there a partition is done when
 nothing is on offer and no slice is under way.
 
-Where a cluster has other things to do, a run rests between its batches (``pacing``). While it rests nodes are
-asked for nothing. Before a long rest all that was read is written and confirmed, since by the end of it another
-archiver may have been given the pages.
+Where a cluster has other things to do, a run rests between its batches, and with a rate between the pages of one
+(``pacing``). While it rests nodes are asked for nothing. Before a long rest all that was read is written and
+confirmed, since by the end of it another archiver may have been given the pages.
 
 Pure but for what it is given: a source, a sink, a clock, a pause, and how to do one thing beside another.
 """
@@ -53,7 +53,7 @@ PAGES_EACH = 4
 AT_ONCE = 8
 """Questions that are on their way at a time: an answer may have some MiB."""
 PAGE_TASKS = Retention().page_tasks
-"""A page has so many tasks at most, as far as is known; of a leader with another limit it is learnt by its pages."""
+"""A page has so many tasks at most, until a leader gives a larger one."""
 PAUSE_S = 0.5
 IDLE_FILES = 16
 """So many small files of a day and a queue are compacted when there is nothing else to do."""
@@ -258,6 +258,10 @@ class Archiver:
         batch.pages = [attrs.evolve(page, records=()) for page in batch.pages]
         return self._beside(partial(self._write, rows)) if rows else _nothing
 
+    def _at_once(self, pages: int) -> int:
+        """How many of so many pages the pace allows to read, or delete, at once."""
+        return max(1, int(self._pace.at_once(pages * self._page_tasks)) // self._page_tasks)
+
     def _rest(self, until_s: float) -> None:
         if (early_s := until_s - self._clock()) > 0:
             self._pause(early_s)
@@ -269,8 +273,10 @@ class Archiver:
         batch, self.report.waiting, most = _Batch(), {}, self._pace.most(BATCH_TASKS)
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
+        begun_s = self._clock()
         while line and not batch.is_full(most):
-            count = min(AT_ONCE, len(line), batch.room(), batch.lacks(most, self._page_tasks))
+            self._rest(begun_s + self._pace.spread_s(batch.tasks))
+            count = min(self._at_once(AT_ONCE), len(line), batch.room(), batch.lacks(most, self._page_tasks))
             asked = [line.popleft() for _ in range(count)]
             answers = self._source.offered([each.question for each, _ in asked])
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
@@ -359,11 +365,20 @@ class Archiver:
             partition = self._partitions[page.partition]
             partition.unconfirmed -= 1
             partition.is_stuck = partition.is_stuck or id(page) not in confirmed
-        answers = self._source.archived(pages) if pages else ()
+        answers = self._delete(pages)
         deleted = sum(self._settle(page, answer) for page, answer in zip(pages, answers, strict=True))
         if batch.pages:
             self._on_batch(self.report)
         return deleted
+
+    def _delete(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
+        begun_s, tasks, answers = self._clock(), 0, list[int | SkuldError]()
+        while len(answers) < len(pages):
+            self._rest(begun_s + self._pace.spread_s(tasks))
+            some = pages[len(answers) : len(answers) + self._at_once(len(pages))]
+            answers += self._source.archived(some)
+            tasks += sum(len(page.ids) for page in some) // ids.ID_BYTES
+        return answers
 
     def _settle(self, page: Page, answer: int | SkuldError) -> int:
         """One that did not go is read again, from the first that is on offer on; it may be gone."""

@@ -35,8 +35,10 @@ from typing import Protocol
 import attrs
 
 PACED_S = 2.0
-"""With a rate, a batch has what this time allows, to a page: pages are not on offer for long, and nodes see no
-bursts."""
+"""With a rate, a batch has what this time allows, to a page: pages are not on offer for long."""
+BURST_S = 0.25
+"""With a rate, so much of it is read, or deleted, at once, to a page. The rest of a batch follows bit by bit: what
+clients ask of the nodes meanwhile has its turn between two bits, not behind a batch."""
 SPAN_S = 2.0
 """What ends in a partition is counted over so long at least; nodes with many queues count once a second."""
 SHARE = 0.5
@@ -79,6 +81,12 @@ class Pace(Protocol):
     def most(self, tasks: int) -> float:
         """How many tasks a batch has, of so many that fit."""
 
+    def at_once(self, tasks: int) -> float:
+        """How many tasks of a batch are read, or deleted, at once, of so many that may be."""
+
+    def spread_s(self, tasks: int) -> float:
+        """How long it takes at least to read so many, or to delete them."""
+
     def rests_until(self, begun_s: float, now_s: float, tasks: int) -> float:
         """When the next batch may be read; from ``begun_s`` to now there was work on one of so many tasks."""
 
@@ -111,6 +119,14 @@ class Full:
         """All that fit."""
         return tasks
 
+    def at_once(self, tasks: int) -> float:
+        """All that may be."""
+        return tasks
+
+    def spread_s(self, tasks: int) -> float:
+        """It does not matter."""
+        return 0.0
+
     def rests_until(self, begun_s: float, now_s: float, tasks: int) -> float:
         """Now."""
         return now_s
@@ -126,6 +142,14 @@ class AtMost(Full):
     def most(self, tasks: int) -> float:
         """What the rate allows for a moment."""
         return min(tasks, self._rate * PACED_S)
+
+    def at_once(self, tasks: int) -> float:
+        """A small part of that."""
+        return min(tasks, self._rate * BURST_S)
+
+    def spread_s(self, tasks: int) -> float:
+        """Half of the time that the rate gives them; they are read in the one half, and deleted in the other."""
+        return tasks / self._rate / 2
 
     def rests_until(self, begun_s: float, now_s: float, tasks: int) -> float:
         """When the rate allows another batch."""

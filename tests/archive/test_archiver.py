@@ -11,7 +11,7 @@ from archive.ended import plain
 from archive.world import PARTITIONS, Stop, World, world
 from skuld_py.archive import archiver as archiving
 from skuld_py.archive.archiver import Archiver, Given, Question, Report
-from skuld_py.archive.pacing import REST_S_MAX, AtMost, Yielding
+from skuld_py.archive.pacing import Yielding
 from skuld_py.client.archiving import Page
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
@@ -55,69 +55,14 @@ def test_a_full_batch_is_written_before_the_next_page_is_asked_for(monkeypatch: 
                          ("archived", 2)]
 
 
-def test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_that(
-        monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiving, "AT_ONCE", 1)
-    over = world(4, 4, 1)
-    read_s: list[float] = []
-
-    def offered(questions: Sequence[Question]) -> Sequence[Page | SkuldError]:
-        read_s.append(over.now_s)
-        return World.offered(over, questions)
-    monkeypatch.setattr(over, "offered", offered)
-
-    report = archiver(over, pace=AtMost(2)).run(wait_s=0)
-
-    written = [count for what, count in over.said if what == "written"]
-    assert (report.deleted, sum(written)) == (9, 9) and len(written) >= 2
-    assert all(count <= 4 for count in written)
-    assert max(read_s) >= (9 - 1) / 2 and over.pauses == len({*read_s}) - 1
-
-
-def test_with_a_rate_no_more_pages_are_asked_for_at_once_than_it_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiving, "PAGE_TASKS", 2, raising=False)
+def test_no_more_pages_are_asked_for_than_make_a_batch_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "PAGE_TASKS", 2)
+    monkeypatch.setattr(archiving, "BATCH_TASKS", 4)
     over = world(8, 8, 8, ahead=8)
 
-    archiver(over, pace=AtMost(1)).run(wait_s=0)
+    archiver(over).run(wait_s=0)
 
-    assert [count for what, count in over.said if what == "written"] == [2] * 12
-
-
-def test_what_a_page_has_where_a_leader_has_another_limit_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first batch is larger than the rate says, no other one."""
-    monkeypatch.setattr(archiving, "PAGE_TASKS", 2)
-    over = world(25, 25, 25, size=5, ahead=8)
-
-    archiver(over, pace=AtMost(4)).run(wait_s=0)
-
-    assert [count for what, count in over.said if what == "written"] == [15, *[10] * 6]
-
-
-@pytest.mark.parametrize(("rate", "gone"), [(0.5, [0, 2, 4]), (0.3, [2, 4, 6])])
-def test_before_a_long_rest_all_that_was_read_is_written_and_confirmed(rate: float, gone: list[int]) -> None:
-    """By its end the pages may be another archiver's. Over a short one it is written."""
-    over, seen = world(6, ahead=3), list[int]()
-    running = archiver(over, pace=AtMost(rate))
-
-    def pause(seconds: float) -> None:
-        assert (seconds > REST_S_MAX) is (rate < 2 / REST_S_MAX)
-        seen.append(len(over.deleted))
-        World.pause(over, seconds)
-    running._pause = pause
-    report = running.run(wait_s=0)
-
-    assert (report.deleted, report.written, report.is_done) == (6, 6, True)
-    assert seen == gone
-
-
-def test_what_went_before_a_long_rest_begins_patience_anew_behind_it() -> None:
-    over = world(2, 1, ahead=3)
-    over.awaited[1] = ("h:2",)
-
-    report = archiver(over, pace=AtMost(0.1)).run(wait_s=10)
-
-    assert (report.deleted, report.waiting) == (2, {1: ("h:2",)})
-    assert 30 <= over.now_s < 32
+    assert [count for what, count in over.said if what == "written"] == [4] * 6
 
 
 def test_without_a_rate_no_batch_waits() -> None:

@@ -6,8 +6,8 @@ from mutants.mutant import Mutant, mutant
 
 NAMED = "test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id"
 OFFERED = "tests/node/test_offering.py::"
-ORDER, PACE, DISK, FORM, LAYOUT, KILLED, DELTA, SOURCE = (f"tests/archive/test_{name}.py::" for name in (
-    "archiver", "pacing", "places", "rows", "layout", "killed", "delta", "source"))
+ORDER, RATES, PACE, DISK, FORM, LAYOUT, KILLED, DELTA, SOURCE = (f"tests/archive/test_{name}.py::" for name in (
+    "archiver", "rates", "pacing", "places", "rows", "layout", "killed", "delta", "source"))
 ANY_STEP = "test_killed_before_any_step_it_loses_nothing_doubles_nothing_and_leaves_nothing"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -23,22 +23,34 @@ MUTANTS: tuple[Mutant, ...] = (
            ORDER + "test_all_that_is_offered_is_written_once_and_then_deleted", seeds=0),
     mutant("archive-without-pace", "with a rate batches follow at once", "Archiver._rest",
            "            self._pause(early_s)\n", "            pass\n", "X1",
-           ORDER + "test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_that", seeds=0),
+           RATES + "test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_that", seeds=0),
     mutant("archive-in-bursts", "with a rate batches are as large as without", "AtMost.most",
            "min(tasks, self._rate * PACED_S)", "tasks", "X1",
-           ORDER + "test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_that", seeds=0),
-    mutant("archive-in-whole-bursts", "with a rate as many pages are asked for at once as without", "_Batch.lacks",
-           "        return max(1, ceil((most - self.tasks) / page_tasks))\n", "        return AT_ONCE\n", "X1",
-           ORDER + "test_with_a_rate_no_more_pages_are_asked_for_at_once_than_it_allows", seeds=0),
+           RATES + "test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_that", seeds=0),
+    mutant("archive-at-a-blow", "with a rate as many pages are read or deleted at once as without",
+           "AtMost.at_once", "min(tasks, self._rate * BURST_S)", "tasks", "X1",
+           RATES + "test_with_a_rate_a_batch_is_read_bit_by_bit_and_so_is_the_one_before_deleted", seeds=0),
+    mutant("archive-one-by-one", "however high a rate is, one page is read at a time", "Archiver._at_once",
+           "int(self._pace.at_once(pages * self._page_tasks)) // self._page_tasks", "0", "X1",
+           RATES + "test_with_a_high_rate_bits_have_several_pages", seeds=0),
+    mutant("archive-reads-in-a-row", "with a rate the pages of a batch are read in a row", "Archiver._read",
+           "            self._rest(begun_s + self._pace.spread_s(batch.tasks))\n", "", "X1",
+           RATES + "test_with_a_rate_a_batch_is_read_bit_by_bit_and_so_is_the_one_before_deleted", seeds=0),
+    mutant("archive-deletes-in-a-row", "with a rate the pages of a batch are deleted in a row", "Archiver._delete",
+           "            self._rest(begun_s + self._pace.spread_s(tasks))\n", "", "X1",
+           RATES + "test_with_a_rate_a_batch_is_read_bit_by_bit_and_so_is_the_one_before_deleted", seeds=0),
+    mutant("archive-in-whole-bursts", "as many pages are asked for at once, however few are wanted",
+           "_Batch.lacks", "max(1, ceil((most - self.tasks) / page_tasks))", "AT_ONCE", "X1",
+           ORDER + "test_no_more_pages_are_asked_for_than_make_a_batch_full", seeds=0),
     mutant("archive-page-by-default", "a page has as many tasks as by default, whatever a leader's limit is",
            "Archiver._take", "max(self._page_tasks, len(answer.records))", "self._page_tasks", "X1",
-           ORDER + "test_what_a_page_has_where_a_leader_has_another_limit_is_learnt", seeds=0),
+           RATES + "test_what_a_page_has_where_a_leader_has_another_limit_is_learnt", seeds=0),
     mutant("archive-unconfirmed-over-a-rest", "a batch stays unconfirmed over a long rest", "Archiver._moved",
            "            if until_s > self._clock() + REST_S_MAX:\n", "            if False:\n", "X1",
-           ORDER + "test_before_a_long_rest_all_that_was_read_is_written_and_confirmed", seeds=0),
+           RATES + "test_before_a_long_rest_all_that_was_read_is_written_and_confirmed", seeds=0),
     mutant("archive-impatient-behind-a-rest", "what went before a long rest is no reason for patience",
            "Archiver._moved", "self._confirm(done) + deleted or", "self._confirm(done) or", "X1",
-           ORDER + "test_what_went_before_a_long_rest_begins_patience_anew_behind_it", seeds=0),
+           RATES + "test_what_went_before_a_long_rest_begins_patience_anew_behind_it", seeds=0),
     mutant("archive-falls-behind", "a drain that gives way lets what has ended pile up", "Yielding.rests_until",
            "        return min(now_s + rest_s, begun_s + tasks / (KEEP_UP * self._known))\n",
            "        return now_s + rest_s\n", "X1",
