@@ -205,7 +205,7 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
     sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster,
                 Causes(source.tasks).dated)
-    pace = Yielding() if rate is None else Full() if rate == inf else AtMost(rate)
+    pace = Yielding(partitions) if rate is None else Full() if rate == inf else AtMost(rate)
     return Archiver(source, sink, partitions, name_batch=BatchNames(now_ms, secrets.randbits(32)), clock=monotonic,
                     pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress, pace=pace)
 
