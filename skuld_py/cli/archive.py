@@ -95,8 +95,8 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     Once it writes all that had ended long enough ago when it began, names what it could not and why, and then
     ends with 1 instead of 0.
 
-    While other tasks end on the nodes it works for half of the time, or longer if more of them end than it deletes
-    so, so that what has ended does not pile up. When none do it goes as fast as it can.
+    While other tasks end on the nodes it works for a quarter of the time, or longer if it would not keep up with
+    them, so that what has ended does not pile up. When none do it goes as fast as it can.
 
     The nodes must run with --archive. ROOT is a directory, or what else Spark can write to, as s3a://bucket/path.
     To a directory it writes by itself, without Spark, where pyarrow is installed (skuld-py[datasource]): files by

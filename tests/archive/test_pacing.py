@@ -68,7 +68,7 @@ def test_where_nothing_ends_it_goes_as_fast_as_it_can() -> None:
 
 
 def test_where_hardly_anything_ends_beside_what_it_does_it_does_not_rest() -> None:
-    drain = Drain(Yielding(1), speed=2_000, ends=40)
+    drain = Drain(Yielding(1), speed=2_000, ends=20)
     drain.go_on(2 * SPAN_S)
 
     assert drain.go_on(100) == pytest.approx(2_000)

@@ -132,6 +132,8 @@ def test_what_the_other_pages_say() -> None:
     assert f"of {archiver.BATCH_TASKS:,} tasks" in page("archive.md")
     assert f"all of them, or {pacing.SAMPLE} that stand for" in page("archive.md")
     assert "of them every ten seconds" in page("archive.md") and pacing.STALE_S == 10
+    assert "it works for a quarter of the time" in page("archive.md") and pacing.SHARE == 0.25
+    assert f"stays {round(pacing.KEEP_UP * 100 - 100)} % faster" in page("archive.md")
     assert "a quarter of a second's worth" in page("archive.md") and pacing.BURST_S == 0.25
     assert f"pages of up to about {archiver.BATCH_BYTES >> 20} MiB each" in page("archive.md")
     assert f"with {PARTITIONS_MAX:,} partitions" in page("speed.md")
