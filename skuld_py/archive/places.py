@@ -12,6 +12,7 @@ would wipe what the others have under way.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -114,14 +115,20 @@ def place_of(root: str) -> LocalPlace | RemotePlace:
 
 
 def check_archive(root: str) -> str:
-    """The URI to read; ``Refused`` when a local root is none, or holds no batch."""
+    """The URI to read; ``Refused`` when a local root is none, or holds no batch, or may not be read."""
     path = local_path(root)
     if path is None:
         return root
-    if not path.is_dir():
-        raise Refused("not_an_archive", f"root: {path} is no directory; name the one that 'skuld archive' writes"
-                      " to", root=root)
-    if not any(path.glob("batch=*")) and not Manifest(path).exists():
+    try:
+        if not path.is_dir():
+            raise Refused("not_an_archive", f"root: {path} is no directory; name the one that 'skuld archive'"
+                          " writes to", root=root)
+        os.listdir(path)
+        is_archive = any(path.glob("batch=*")) or Manifest(path).exists()
+    except OSError as error:
+        raise Refused("not_read", f"root: {path} cannot be read: {error.strerror}; mend its permissions or its"
+                      " mount", root=root) from error
+    if not is_archive:
         raise Refused("not_an_archive", f"root: {path} holds no archive yet; 'skuld archive {root}' fills it",
                       root=root)
     return uri_of(path)

@@ -63,8 +63,8 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
       ended_ms in milliseconds), attempts, payload, result, error (binary), headers (map), claims (array of token,
       holder, start_ms, end_ms, is_released, outcome, until_ms, error), logs (array of token, seq, entry),
       completed_ms, completed_token, cancelled_ms, not_before_ms, expires_ms, due_ms, retry, deps, seq, batch;
-      and of rows that no earlier release has written: key, unique_name, on_dep_failure, function, arguments
-      (JSON), cluster, schema_version, digest
+      and of rows that no earlier release has written: result_type, checkpoint, outputs (JSON), key,
+      unique_name, on_dep_failure, function, arguments (JSON), cluster, schema_version, digest
 
     \b
     Examples:
