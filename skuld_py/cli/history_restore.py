@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skuld_py.cli.archive import MASTER
+from skuld_py.cli.archive import LEFT, MASTER
 from skuld_py.cli.options import connected, json_option, nodes_option, timeout_option
 from skuld_py.cli.spark_options import master_options
 from skuld_py.cli.values import PAST, TASK_ID
@@ -47,10 +47,13 @@ WINDOWS_S = (3_600.0, 600.0, 60.0, 10.0, 1.0)
 @nodes_option
 @timeout_option("30s")
 @json_option
-def restore(root: str, into: str, task_id: Any, queue: str | None, since: datetime | None, until: datetime | None,
-            limit: int | None, conf: dict[str, str], nodes: str, timeout_s: float, as_json: bool) -> None:
+@click.pass_context
+def restore(ctx: click.Context, root: str, into: str, task_id: Any, queue: str | None, since: datetime | None,
+            until: datetime | None, limit: int | None, conf: dict[str, str], nodes: str, timeout_s: float,
+            as_json: bool) -> None:
     """Bring tasks from the archive below ROOT back as data: as new, cancelled tasks, which no worker ever gets.
-    The payload of each is the document that 'skuld history --json' shows.
+    The payload of each is the document that 'skuld history --json' shows. Those of which that is larger than a
+    payload may be are named and left out, and then it ends with 1 instead of 0.
 
     \b
     Examples:
@@ -65,18 +68,41 @@ def restore(root: str, into: str, task_id: Any, queue: str | None, since: dateti
 
     check_name("into", into)
     uri, filters = check_archive(root), Filters(task_id, queue, (), since, until)
-    count, windows = 0, [*WINDOWS_S]
+    back, windows = list[bool](), [*WINDOWS_S]
     with ExitStack() as stack:
         found = history.by_arrow(root, filters, conf) or history.by_spark(stack, uri, filters, conf)
         client = stack.enter_context(connected(nodes, timeout_s))
         rows = iter(found.rows(limit))
         while part := [*islice(rows, EACH)]:
-            made = _stored(client, into, part, windows)
-            client.cancel(*made)
-            count += len(made)
-            for row, new in zip(part, made, strict=True):
-                print_event(as_json, f"{row['id']} is back as {new}", event="restored", id=row["id"], new=str(new))
-    print_event(as_json, f"restored {many(count, 'task')} into queue {into}", event="done", restored=count)
+            back += _brought(client, into, part, windows, as_json)
+    count, left = sum(back), back.count(False)
+    words = f"restored {many(count, 'task')} into queue {into}"
+    print_event(as_json, words + (f", and not {many(left, 'other')}" if left else ""), event="done",
+                restored=count, left=left)
+    if left:
+        ctx.exit(LEFT)
+
+
+def _brought(client: Client, into: str, rows: list[Any], windows: list[float], as_json: bool) -> list[bool]:
+    """Of each row whether it is back; one that is too large is not, and keeps no other one away."""
+    from skuld_py.cli.showing import print_event
+    from skuld_py.errors import Refused
+
+    try:
+        made = _stored(client, into, rows, windows)
+    except Refused as refusal:
+        if refusal.code != "payload_too_large":
+            raise
+        if half := len(rows) // 2:
+            return [*_brought(client, into, rows[:half], windows, as_json),
+                    *_brought(client, into, rows[half:], windows, as_json)]
+        print_event(as_json, f"{rows[0]['id']} is not back: what 'skuld history --json' shows of it is larger than"
+                    f" a payload may be ({refusal.message})", event="left", id=rows[0]["id"], why=refusal.message)
+        return [False]
+    client.cancel(*made)
+    for row, new in zip(rows, made, strict=True):
+        print_event(as_json, f"{row['id']} is back as {new}", event="restored", id=row["id"], new=str(new))
+    return [True] * len(rows)
 
 
 def _stored(client: Client, into: str, rows: list[Any], windows: list[float]) -> list[Any]:

@@ -261,6 +261,12 @@ def test_a_day_that_is_none_is_answered_with_what_one_is(small: Path) -> None:
     assert len(files(day_of(NOON_MS)).stdout.splitlines()) == 6
 
 
+def test_the_usage_of_an_inner_verb_is_what_one_types() -> None:
+    for verb in ("archive compact", "history files", "history restore"):
+        assert f"Usage: skuld {verb} [OPTIONS] ROOT\n" in CliRunner().invoke(
+            main, [*verb.split(), "--help"], prog_name="skuld").stdout
+
+
 def test_help_names_every_column() -> None:
     shown = CliRunner().invoke(main, ["history", "--help"]).stdout
     columns = re.findall(r"\w+", shown.partition("for --sql:")[2].partition("Examples")[0])

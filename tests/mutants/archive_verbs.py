@@ -57,6 +57,16 @@ MUTANTS: tuple[Mutant, ...] = (
            "history_restore._stored", 'if refusal.code != "bad_unique" or len(windows) == 1:', "if True:", "A1",
            "tests/archive/test_restore.py::"
            "test_a_name_is_unique_for_as_long_as_nodes_allow_and_none_comes_twice", seeds=0),
+    mutant("restore-all-or-none", "of tasks one of which is too large none comes back", "history_restore._brought",
+           '        if refusal.code != "payload_too_large":\n', "        if True:\n", "A1",
+           "tests/archive/test_restore.py::test_one_that_is_too_large_is_named_and_keeps_no_other_one_away",
+           seeds=0),
+    mutant("usage-of-nobody", "the usage of an inner verb is not what one types", "Verbed.make_context",
+           "click.Context(click.Command(self.name), ", "click.Context(self, ", "A1",
+           VERBS + "test_the_usage_of_an_inner_verb_is_what_one_types", seeds=0),
+    mutant("archive-tells-what-is-gone", "what was deleted is told to be on the nodes", "Archiver._settle",
+           "        partition.ended = max(0, partition.ended - answer)\n", "", "A1",
+           "tests/archive/test_archiver.py::test_what_has_ended_is_told_without_what_was_deleted_since", seeds=0),
     mutant("history-hides-a-column", "help does not name all columns", "cli.history", "outputs (JSON), ", "", "A1",
            VERBS + "test_help_names_every_column", seeds=0),
 )
