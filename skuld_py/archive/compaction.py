@@ -92,7 +92,7 @@ class Compaction:
         self._name = name
         self._tell = tell
         self._told_since = told_since
-        self._on_part = _unseen
+        self._on_part: OnPart = _unseen
         self.done = Compacted()
 
     def run(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,

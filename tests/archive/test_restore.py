@@ -28,7 +28,8 @@ class Brief(MemoryClient):
 
     windows: list[float]
 
-    def enqueue_many(self, *arguments: Any, unique_window_s: float, **options: Any) -> Any:
+    def enqueue_many(self, *arguments: Any, unique_window_s: float = 3_600.0,  # type: ignore[override]
+                     **options: Any) -> Any:
         self.windows.append(unique_window_s)
         if unique_window_s > KEEP_S:
             raise Refused("bad_unique", "window: a name would be unique for longer than ended tasks are kept")
