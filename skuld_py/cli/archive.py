@@ -7,6 +7,7 @@ Where nothing is to be written, no Spark is started.
 from __future__ import annotations
 
 import gc
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -132,11 +133,18 @@ def _seldom_searched() -> Iterator[None]:
 
 def _check_known(place: Any, nodes: str, timeout_s: float) -> None:
     """Refuse a place without an archive where the cluster has one elsewhere, before anything is made there."""
+    from skuld_py.archive.drafts import unwritable
     from skuld_py.archive.manifest import Manifest
     from skuld_py.archive.places import LocalPlace
     from skuld_py.client.archiving import other_archive
 
-    if not isinstance(place, LocalPlace) or Manifest(place.root).refresh().archive:
+    if not isinstance(place, LocalPlace):
+        return
+    try:
+        os.scandir(next(path for path in (place.root, *place.root.parents) if path.exists())).close()
+    except OSError as error:
+        raise unwritable(place.root, error) from error
+    if Manifest(place.root).refresh().archive:
         return  # ``enter_archive`` compares
     with connected(nodes, timeout_s) as client:
         root = client.archive_root()
