@@ -123,8 +123,8 @@ class Sink(Protocol):
 class Report:
     """What a run has done so far. ``waiting``: partitions of which more may come, each with the reason or the
     nodes it waits for. ``refused``: tasks that cannot be written, each with why. ``ended``: how many tasks that
-    have ended are on the nodes, young ones included, as last heard; ``ends``: how many more end a second, None
-    where nobody looks."""
+    have ended are on the nodes, young ones included, as last heard, but for what was deleted since; ``ends``: how
+    many more end a second, None where nobody looks."""
 
     written: int = 0
     deleted: int = 0
@@ -295,7 +295,7 @@ class Archiver:
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
                      if self._take(partition, answer, batch) and pages + 1 < PAGES_EACH]
         self._first = line[0][0].number if line else 0
-        self.report.ended, self.report.ends = sum(each.ended for each in self._partitions), self._pace.ends
+        self.report.ends = self._pace.ends
         return batch
 
     def _count(self) -> None:
@@ -380,6 +380,7 @@ class Archiver:
             partition.is_stuck = partition.is_stuck or id(page) not in confirmed
         answers = self._delete(pages)
         deleted = sum(self._settle(page, answer) for page, answer in zip(pages, answers, strict=True))
+        self.report.ended = sum(each.ended for each in self._partitions)
         if batch.pages:
             self._on_batch(self.report)
         return deleted
@@ -407,6 +408,7 @@ class Archiver:
                 self.report.waiting.setdefault(page.partition, ())
             return 0
         self.report.deleted += answer
+        partition.ended = max(0, partition.ended - answer)
         self._pace.went(page.partition, answer)
         if answer * ids.ID_BYTES == len(page.ids):
             written = self._written.get(page.partition, {})

@@ -58,18 +58,22 @@ SAMPLED_IDS = 100_000
 """So many ids are held to find ranges, unless there are more files."""
 GRACE_MS = 3_600_000
 PUTS = 50
+OnPart = Callable[[str, str, float], None]
+"""A day, a queue, and the share of it that is done."""
 
 
 @attrs.define
 class Compacted:
     """What was done: how many files became how many, of how many rows; how many were unlinked, and how many rows
-    of days past were dropped."""
+    of days past were dropped. ``left``: how many small files were left alone, for the nodes may still have some of
+    their tasks."""
 
     files: int = 0
     into: int = 0
     rows: int = 0
     unlinked: int = 0
     dropped: int = 0
+    left: int = 0
 
 
 @attrs.frozen
@@ -102,27 +106,29 @@ class Compaction:
         self._name = name
         self._tell = tell
         self._told_since = told_since
+        self._on_part: OnPart = _unseen
         self.done = Compacted()
 
     def run(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
-            takes_over: bool = True, on_group: Callable[[str, str], None] = lambda day, queue: None) -> Compacted:
+            takes_over: bool = True, on_part: OnPart | None = None) -> Compacted:
         """Compact days and queues with at least so many small files, take over those of an earlier layout, drop
-        days that lie more than ``keep_days`` before the newest, unlink what went more than ``grace_ms`` ago."""
-        self.done = Compacted()
+        days that lie more than ``keep_days`` before the newest, unlink what went more than ``grace_ms`` ago.
+        ``on_part`` is told which day and queue it is at, and which share of that is done."""
+        self.done, self._on_part = Compacted(), on_part or _unseen
         try:
             self._drafts.drop(self._manifest.refresh())
             if keep_days is not None:
                 ends = (file.last_ended_ms or 0 for file in self._manifest.state.files.values())
                 self._drop(day_of(max(0, min(self._now_ms(), max(ends, default=0)) - keep_days * DAY_MS)))
+            self.done.left = sum(file.is_open and file.size < SMALL_BYTES
+                                 for file in self._manifest.state.files.values())
             old = old_paths(self._root, self._manifest.state) if takes_over else iter(())
             for (queue, day), paths in _old_groups(old).items():
-                on_group(day, queue)
-                self._merge([_old_source(self._root, path) for path in paths], queue)
+                self._merge([_old_source(self._root, path) for path in paths], day, queue)
             for (day, queue), files in _small_groups(self._manifest.state.files.values()).items():
                 worth = files if least <= 2 else _of_one_size(files)
                 if len(worth) >= least and len(worth := self._known(worth)) >= least:
-                    on_group(day, queue)
-                    self._merge([_source(self._root, file) for file in worth], queue)
+                    self._merge([_source(self._root, file) for file in worth], day, queue)
             self._tell()
             self._unlink(grace_ms)
         except FAILURES as error:
@@ -139,11 +145,13 @@ class Compaction:
         if old and self._put((), [file.path for file in old]):
             self.done.dropped += sum(file.rows for file in old)
 
-    def _merge(self, sources: Sequence[_Source], queue: str) -> None:
+    def _merge(self, sources: Sequence[_Source], day: str, queue: str) -> None:
         is_old, seen = bool(sources[0].batch), self._manifest.state.version
         outputs = _Outputs(self._drafts, self._name, queue, max(each.born for each in sources), is_old)
+        rows, all_rows = 0, max(1, sum(each.rows for each in sources))
         for first, behind in _ranges(self._root, sources):
-            outputs.take(self._range(sources, first, behind))
+            rows += outputs.take(self._range(sources, first, behind))
+            self._on_part(day, queue, min(1.0, rows / all_rows))
             pa.default_memory_pool().release_unused()
         files, moves = outputs.finished()
         self._drafts.move(moves)
@@ -208,6 +216,10 @@ class Compaction:
             self.done.unlinked += len(gone)
 
 
+def _unseen(day: str, queue: str, share: float) -> None:
+    """Nobody looks how far it is."""
+
+
 def _clear(root: Path, path: str) -> None:
     """Take away the directories above that are empty, but for what Spark notes beside its files."""
     with contextlib.suppress(OSError):
@@ -237,13 +249,14 @@ class _Outputs:
         self._open: dict[str, tuple[str, pq.ParquetWriter, dict[str, Any]]] = {}
         self._files: list[tuple[str, str, dict[str, Any]]] = []
 
-    def take(self, table: pa.Table) -> None:
-        """Rows that are sorted by id, and have greater ones than those before."""
+    def take(self, table: pa.Table) -> int:
+        """Rows that are sorted by id, and have greater ones than those before; how many they are."""
         ended = pc.coalesce(table.column("ended_ms"), table.column("enqueued_ms"))
         days = pc.divide(ended, DAY_MS)
         for number in sorted(pc.unique(days).to_pylist()):
             part = table.filter(pc.equal(days, number))
             self._write(day_of(number * DAY_MS), part)
+        return int(table.num_rows)
 
     def _write(self, day: str, table: pa.Table) -> None:
         bounds = bounds_of(table)

@@ -3,8 +3,10 @@
 The connection lives in a loop of its own, on a thread of its own: the archiver waits for answers while another
 thread writes. A few questions are on their way at a time.
 
-An archiver that is stopped waits no more, wherever it stands, while its questions are still on their way. So the
-thread ends them, waits until each has ended, and only then closes the loop.
+An archiver that is stopped waits no more, wherever it stands, while its questions are still on their way. They
+are ended before it says that it leaves, for nodes that answer them later would think that it is there; and
+whatever is left, as of one that was stopped again, the thread ends, and waits until it has, before it closes the
+loop.
 """
 
 from __future__ import annotations
@@ -39,12 +41,13 @@ class ClusterSource:
         self._number = secrets.randbits(62) + 1
         """Of this archiver, among others."""
         self._asked: dict[int, None] = {}
+        self._under_way: set[asyncio.Task[Any]] = set()
+        """Whoever writes asks, too, while others are read."""
 
     def leave(self) -> None:
         """Nothing more is wanted: others are given all pages at once. Who does not hear it finds out."""
-        calls = [partial(self._client.offered, each, archiver=self._number, leaves=True) for each in self._asked]
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(asyncio.wait_for(_gathered(calls), LEAVE_S), self._loop).result()
+            asyncio.run_coroutine_threadsafe(asyncio.wait_for(self._left(), LEAVE_S), self._loop).result()
 
     def offered(self, questions: Sequence[Question]) -> list[Page | SkuldError]:
         """The pages on offer, or why there is none."""
@@ -79,7 +82,22 @@ class ClusterSource:
         return True
 
     def _all(self, calls: Sequence[Call[T]]) -> list[T | SkuldError]:
-        return asyncio.run_coroutine_threadsafe(_gathered(calls), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(self._asking(calls), self._loop).result()
+
+    async def _asking(self, calls: Sequence[Call[T]]) -> list[T | SkuldError]:
+        task = asyncio.ensure_future(_gathered(calls))
+        self._under_way.add(task)
+        try:
+            return await task
+        finally:
+            self._under_way.discard(task)
+
+    async def _left(self) -> None:
+        """Of an archiver that was interrupted questions are under way: asked behind this, they would undo it."""
+        for task in self._under_way:
+            task.cancel()
+        await _gathered([partial(self._client.offered, each, archiver=self._number, leaves=True)
+                         for each in self._asked])
 
 
 async def _gathered(calls: Sequence[Call[T]]) -> list[T | SkuldError]:
@@ -97,14 +115,16 @@ async def _gathered(calls: Sequence[Call[T]]) -> list[T | SkuldError]:
 
 @contextmanager
 def source_of(nodes: str | Sequence[str] | None, timeout_s: float) -> Iterator[ClusterSource]:
-    """A source, for as long as the block lasts."""
+    """A source, for as long as the block lasts. However it ends, other archivers are given its pages at once."""
     client, loop = AsyncClient(nodes, timeout_s=timeout_s), asyncio.new_event_loop()
     thread = Thread(target=_serve, args=(loop, client), name="skuld-archive-source", daemon=True)
     thread.start()
     try:
         source = ClusterSource(client, loop)
-        yield source
-        source.leave()
+        try:
+            yield source
+        finally:
+            source.leave()
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

@@ -7,6 +7,7 @@ Where nothing is to be written, no Spark is started.
 from __future__ import annotations
 
 import gc
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,8 +26,6 @@ from skuld_py.cli.verbed import Verbed
 from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
     from skuld_py.archive.archiver import Archiver, Report
     from skuld_py.archive.arrow_site import Site
 
@@ -120,8 +119,10 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     place = place_of(root)
     said: list[bool] = []
     with until_stopped(), _seldom_searched(), ExitStack() as stack:
+        if not replaces:
+            _check_known(place, nodes, timeout_s)
         site = _site(stack, place, keep_days, form == "delta")
-        enter = partial(_enter, nodes, timeout_s, place.name, site)
+        enter = partial(_enter, place, site, nodes, timeout_s)
         enter(replaces=replaces)
         progress = _Progress(as_json)
         archiver = _archiver(stack, nodes, timeout_s, place, site, conf, progress, rate)
@@ -146,6 +147,33 @@ def _seldom_searched() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+def _check_known(place: Any, nodes: str, timeout_s: float) -> None:
+    """Refuse a place without an archive where the cluster has one elsewhere, before anything is made there."""
+    from skuld_py.archive.drafts import unwritable
+    from skuld_py.archive.manifest import Manifest
+    from skuld_py.archive.places import LocalPlace
+    from skuld_py.client.archiving import other_archive
+
+    if not isinstance(place, LocalPlace):
+        return
+    try:
+        os.scandir(next(path for path in (place.root, *place.root.parents) if path.exists())).close()
+    except OSError as error:
+        raise unwritable(place.root, error) from error
+    if Manifest(place.root).refresh().archive:
+        return  # ``enter_archive`` compares
+    with connected(nodes, timeout_s) as client:
+        root = client.archive_root()
+    if root not in (None, place.name):
+        raise other_archive(root, place.name)
+
+
+def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, replaces: bool = False) -> None:
+    """Say to the cluster that this is its archive. ``Refused`` where it is another one, or has become so."""
+    with connected(nodes, timeout_s) as client:
+        client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
+
+
 def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: bool) -> Site | None:
     """Where this process writes; None where Spark does."""
     from skuld_py.extras import require
@@ -162,17 +190,11 @@ def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: boo
     return None
 
 
-def _enter(nodes: str, timeout_s: float, root: str, site: Site | None, *, replaces: bool = False) -> None:
-    """Refused where the cluster's archive is another one, or has become so meanwhile."""
-    with connected(nodes, timeout_s) as client:
-        client.enter_archive(root, "" if site is None else site.archive, replaces=replaces)
-
-
 def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
     """Compact what is worth it, when there is nothing else to do. Where that fails it is said, and the next run
     tries again: all that was to be archived is."""
     from skuld_py.archive.archiver import IDLE_FILES
-    from skuld_py.cli.archive_compact import say_compacted
+    from skuld_py.cli.archive_compact import parts_shown, say_compacted
     from skuld_py.cli.showing import print_event
     from skuld_py.errors import Refused
     from skuld_py.runtime.peeking import give_back
@@ -181,7 +203,8 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
         return
     give_back()
     try:
-        done = site.compact(least=IDLE_FILES, keep_days=keep_days, takes_over=False)
+        with parts_shown(as_json) as on_part:
+            done = site.compact(least=IDLE_FILES, keep_days=keep_days, takes_over=False, on_part=on_part)
     except Refused as error:
         print_event(as_json, f"this is archived, and not compacted: {error}", event="uncompacted", code=error.code,
                     message=error.message)
@@ -235,9 +258,11 @@ class _Progress:
     a terminal a bar, of which nothing is left when the run is over."""
 
     def __init__(self, as_json: bool) -> None:
+        from skuld_py.cli.bars import PassingBar
+
         self._as_json = as_json
         self._last = monotonic(), 0
-        self._live: Live | None = None
+        self._bar = PassingBar()
 
     def __call__(self, report: Report) -> None:
         from skuld_py.cli.showing import console, print_event
@@ -253,18 +278,7 @@ class _Progress:
                         batches=report.batches, rate=round(rate), ended=report.ended,
                         ends=None if report.ends is None else round(report.ends))
         else:
-            self._draw(report.deleted / max(1, report.deleted + report.ended), words)
-
-    def _draw(self, share: float, words: str) -> None:
-        from rich.live import Live
-
-        from skuld_py.cli.bars import share_bar
-        from skuld_py.cli.showing import console
-
-        if self._live is None:
-            self._live = Live(console=console(), auto_refresh=False, transient=True)
-            self._live.start()
-        self._live.update(share_bar(share, words), refresh=True)
+            self._bar.draw(report.deleted / max(1, report.deleted + report.ended), words)
 
     @contextmanager
     def of_a_run(self) -> Iterator[None]:
@@ -273,14 +287,14 @@ class _Progress:
         try:
             yield
         finally:
-            if self._live is not None:
-                self._live.stop()
-                self._live = None
+            self._bar.wipe()
 
 
 def _run(archiver: Archiver, progress: _Progress, wait_s: float, every_s: float | None, as_json: bool,
          enter: Callable[[], None], tidy: Callable[[], None]) -> bool:
-    """Once, or again and again; then only the first run may fail. Whether all is archived."""
+    """Once, or again and again; then only the first run may fail, and of a later one that found nothing to do
+    people read nothing. Whether all is archived. Somebody may have given the cluster another archive between two
+    runs."""
     from skuld_py.cli.showing import print_event
     from skuld_py.errors import SkuldError
 
@@ -291,7 +305,8 @@ def _run(archiver: Archiver, progress: _Progress, wait_s: float, every_s: float 
                 enter()
             with progress.of_a_run():
                 report = archiver.run(wait_s)
-            _say_report(report, as_json)
+            if is_first or as_json or report.deleted or report.batches or not report.is_done:
+                _say_report(report, as_json)
             tidy()
         except SkuldError as error:
             if is_first or every_s is None:

@@ -6,6 +6,7 @@ only to within the cluster's skew bound.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -81,8 +82,6 @@ def _batches(client: Client, found: Mapping[bytes, Task]) -> dict[bytes, BatchSt
 
 def _where_else(client: Client, task_id: bytes) -> str:
     """Whether a task that is not there may have been deleted as ended long ago, and where it is then."""
-    from shlex import quote
-
     from skuld_py.errors import SkuldError
     from skuld_py.model.ids import time_of, to_text
 
@@ -96,7 +95,7 @@ def _where_else(client: Client, task_id: bytes) -> str:
     if root is None:
         return "; if there was one, it was deleted after it had ended, by --retention"
     return ("; if there was one, it was deleted after it had ended, and the archive has it: skuld history"
-            f" {quote(root)} --id {to_text(task_id)}")
+            f" {shlex.quote(root)} --id {to_text(task_id)}")
 
 
 def show_task(task: Task, at_ms: int, batch: BatchStatus | None = None) -> None:

@@ -81,7 +81,7 @@ class Archiving(Setting):
                 if found is not None and is_known and (is_last or found.says(wanted)):
                     return
                 if found is not None and not is_known and (is_last or not replaces):
-                    raise Refused("other_archive", _other_archive(found, root), root=found.root)
+                    raise other_archive(found.root, root)
                 yield from self._set(ARCHIVE, ARCHIVE, wanted.encode())
             except Refused as refusal:
                 if refusal.code != "unknown_setting":
@@ -171,12 +171,14 @@ def _archive_of(root: str, archive: str) -> ArchiveRoot:
     return ArchiveRoot(root, archive)
 
 
-def _other_archive(found: ArchiveRoot, root: str) -> str:
-    if found.root == root:
-        return (f"root: {root} has another archive than this cluster's; if its disk is not mounted, mount it, or"
-                " with --replace begin this one")
-    return (f"root: this cluster's ended tasks go to the archive at {found.root}, and would be scattered over two;"
-            " archive to that one, or with --replace from now on to this one")
+def other_archive(known: str, root: str) -> Refused:
+    """What is said of a root when the cluster's archive is another one, known to be at ``known``."""
+    words = (f"root: {root} has another archive than this cluster's; if its disk is not mounted, mount it, or with"
+             " --replace begin this one")
+    if known != root:
+        words = (f"root: this cluster's ended tasks go to the archive at {known}, and would be scattered over two;"
+                 " archive to that one, or with --replace from now on to this one")
+    return Refused("other_archive", words, root=known)
 
 
 def _root_of(value: bytes | None) -> ArchiveRoot | None:

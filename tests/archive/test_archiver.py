@@ -96,6 +96,17 @@ def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypat
     assert {each for each in said[2:] if each[0] == "told"} == {("told", 0, 7)}
 
 
+def test_what_has_ended_is_told_without_what_was_deleted_since() -> None:
+    over, told = world(5, 3, 0, ahead=2), list[tuple[int, int]]()
+    collectable = over.collectable
+    over.collectable = lambda question: attrs.evolve(  # type: ignore[method-assign]
+        collectable(question), ended=len(over.tasks[question.partition]) + 1)
+
+    archiver(over, on_batch=lambda report: told.append((report.deleted, report.ended))).run(wait_s=0)
+
+    assert len(told) > 1 and all(deleted + ended == 8 + PARTITIONS for deleted, ended in told)
+
+
 @pytest.mark.parametrize("answer", [0, Uncertain("timeout", "no answer")])
 def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answer: int | SkuldError) -> None:
     over, pace, forgotten = world(2, 2, ahead=4), Yielding(PARTITIONS), list[int]()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from archive.ended import plain
 from archive.test_arrow import write_old
@@ -21,7 +17,6 @@ from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.filters import Filters
 from skuld_py.archive.live import live
 from skuld_py.archive.manifest import DIRECTORY, Manifest
-from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 from skuld_py.testing import MemoryClient
 
@@ -118,24 +113,3 @@ def is_below(root: Path, descriptor: str) -> bool:
         return os.readlink(f"/proc/self/fd/{descriptor}").startswith(f"{root}/files")
     except FileNotFoundError:
         return False
-
-
-def test_what_is_too_large_to_be_restored_is_named_and_the_others_come(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = [plain(0), plain(1, payload=b"x" * 900_000), plain(2)]
-    with Site.held(tmp_path) as site:
-        site.store.begin()
-        site.store.write("a", rows_of(tasks))
-    with MemoryClient() as client:
-        @contextmanager
-        def connected(*_: object) -> Iterator[MemoryClient]:
-            yield client
-        monkeypatch.setattr("skuld_py.cli.history_restore.connected", connected)
-        ran = CliRunner().invoke(main, ["history", "restore", str(tmp_path), "--json"])
-        said = [json.loads(line) for line in ran.stdout.splitlines()]
-
-        assert ran.exit_code == 1
-        assert [(each["event"], each.get("id")) for each in said] == [
-            ("too_large", ids_of(tasks[1:2])[0]), ("restored", ids_of(tasks)[0]), ("restored", ids_of(tasks)[2]),
-            ("done", None)]
-        assert (said[-1]["restored"], said[-1]["too_large"], client.count()) == (2, 1, 2)

@@ -128,6 +128,7 @@ def test_the_page_of_workflows_says_how_often_its_own_tasks_are_tried() -> None:
 
 def test_what_the_other_pages_say() -> None:
     assert f"({Retention().page_tasks:,} tasks, some MiB each)" in page("archive.md")
+    assert f"A batch has a page of each partition ({Retention().page_tasks:,} tasks)" in page("datasource.md")
     assert "eight pages" in page("archive.md") and Retention().pages_ahead == 8
     assert f"of {archiver.BATCH_TASKS:,} tasks" in page("archive.md")
     assert f"all of them, or {pacing.SAMPLE} that stand for" in page("archive.md")

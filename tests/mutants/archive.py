@@ -230,7 +230,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "max(self._last_ms + 1, self._now_ms())", "self._now_ms()", "D7",
            FORM + "test_names_of_one_process_rise_though_its_clock_stands_still_or_goes_back", seeds=0),
     mutant("archive-mount-that-is-gone", "whoever has not mounted an archive is told of two places",
-           "archiving._other_archive", "    if found.root == root:\n", "    if False:\n", "A1",
+           "archiving.other_archive", "    if known != root:\n", "    if True:\n", "A1",
            LAYOUT + "test_a_second_root_is_refused_with_the_remedy", seeds=0),
     mutant("archive-drafts-of-changes-stay", "a change that was not put stays on the disk for ever", "Site.held",
            "manifest = Manifest(root, drafts.own)", "manifest = Manifest(root)", "D7", KILLED + ANY_STEP, seeds=0),
