@@ -47,7 +47,7 @@ class Drafts:
             finally:
                 with suppress(OSError):  # of a root that is gone or closed: why this ends has been said
                     if not (self.own / NOTE).exists():  # else the next one looks into what moved
-                        shutil.rmtree(self.own, ignore_errors=True)
+                        _clear(self.own)
 
     def _hold(self, stack: ExitStack) -> None:
         """Whoever sweeps may come between the making of the directory and its lock, hold it while the manifest is
@@ -109,7 +109,15 @@ def sweep(root: Path, state: Callable[[], State]) -> None:
                 continue
             with process.held(left):
                 _take_back(root, left, state())
-                shutil.rmtree(left, ignore_errors=True)
+                _clear(left)
+
+
+def _clear(directory: Path) -> None:
+    """Take it away, its lock last: whoever dies meanwhile leaves what the next one knows to be left."""
+    for path in directory.iterdir():
+        if path.name != LOCK:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def _take_back(root: Path, directory: Path, state: State) -> None:
