@@ -102,7 +102,9 @@ def test_nodes_that_do_not_answer_have_what_they_are_asked_for() -> None:
             asked.append(len(ids))
             return ids
 
-        def _all(self, calls: Sequence[object]) -> list[object]:  # type: ignore[override]
+        def _all(self, calls: Sequence[Callable[[], object]]) -> list[object]:  # type: ignore[override]
+            for call in calls:
+                call()
             return [self._answers.pop(0) for _ in calls]
     ids = ["x"] * 100
 

@@ -449,8 +449,8 @@ def test_a_second_root_is_refused_with_the_remedy() -> None:
             client.enter_archive("/srv/b", "other")
         assert refusal.value.code == "other_archive"
 
-        with pytest.raises(Refused, match=r"/mnt/a has another archive .* not mounted, mount it"):
-            client.enter_archive("/mnt/a", "other")
+        with pytest.raises(Refused, match=r"/srv/a has another archive .* not mounted, mount it"):
+            client.enter_archive("/srv/a", "other")
 
         client.enter_archive("/srv/b", "other", replaces=True)
 
