@@ -20,9 +20,9 @@ its leader says that all up to then is gone; until then it is asked again, until
 nothing could be deleted. A leader of a release before protocol 3 does not say it: there a partition is done when
 nothing is on offer and no slice is under way.
 
-Where a cluster has other things to do, a run rests between its batches (``pacing``). While it rests nodes are
-asked for nothing. Before a long rest all that was read is written and confirmed, since by the end of it another
-archiver may have been given the pages.
+Where a cluster has other things to do, a run rests between its batches, and with a rate between the pages of one
+(``pacing``). While it rests nodes are asked for nothing. Before a long rest all that was read is written and
+confirmed, since by the end of it another archiver may have been given the pages.
 
 Pure but for what it is given: a source, a sink, a clock, a pause, and how to do one thing beside another.
 """
@@ -41,6 +41,7 @@ from skuld_py.archive.pacing import REST_S_MAX, Full, Pace
 from skuld_py.archive.rows import size_of_record
 from skuld_py.client.archiving import Page, Record
 from skuld_py.config import DEFAULT_LIMITS
+from skuld_py.config.timing import Retention
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model import columns, ids
 
@@ -51,9 +52,12 @@ PAGES_EACH = 4
 """Pages of one partition in a batch: half of those on offer, so that the rest is read while these are written."""
 AT_ONCE = 8
 """Questions that are on their way at a time: an answer may have some MiB."""
-PAGE_TASKS = 1_000
-"""A page has so many tasks at most, by default."""
+PAGE_TASKS = Retention().page_tasks
+"""A page has so many tasks at most, until a leader gives a larger one."""
 PAUSE_S = 0.5
+STUCK_S = 2.0
+"""A leader does not say whether all pages of a partition are on offer, as long as one does not go. The next is
+there as soon as all replicas were asked."""
 IDLE_FILES = 16
 """So many small files of a day and a queue are compacted when there is nothing else to do."""
 REFUSALS_MAX = 16
@@ -63,6 +67,8 @@ OTHER = ("another archiver",)
 this one waits as long as it works; when it falls silent, the pages are this one's."""
 PASSING = ("no_leader", "not_leader", "unavailable")
 """Refusals that say only that a partition has no leader now."""
+GONE = "no_such_task"
+"""The refusal to read on in a long log of a task that was deleted meanwhile: another archiver has written it."""
 
 Given = tuple[Record, int]
 """The records of a task, and their digest."""
@@ -86,8 +92,14 @@ class Source(Protocol):
     def offered(self, questions: Sequence[Question]) -> Sequence[Page | SkuldError]:
         """The pages on offer, or why there is none."""
 
+    def counted(self, partitions: Sequence[int]) -> Sequence[Page | SkuldError]:
+        """Pages without tasks: how many have ended."""
+
     def archived(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
         """Have pages deleted; how many tasks of each were."""
+
+    def are_gone(self, ids: Sequence[str]) -> bool:
+        """Whether the cluster has none of these tasks; not where it does not say so."""
 
 
 class Sink(Protocol):
@@ -102,16 +114,17 @@ class Sink(Protocol):
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""
 
-    def end(self, is_whole: bool) -> None:
-        """A run is over. ``is_whole``: all that had ended long enough ago when it began is deleted."""
+    def end(self, is_whole: bool, are_gone: Callable[[Sequence[str]], bool]) -> None:
+        """A run is over. ``is_whole``: all that had ended long enough ago when it began is deleted, but for what
+        other tasks need; ``are_gone``: whether the cluster has none of some tasks."""
 
 
 @attrs.define
 class Report:
     """What a run has done so far. ``waiting``: partitions of which more may come, each with the reason or the
     nodes it waits for. ``refused``: tasks that cannot be written, each with why. ``ended``: how many tasks that
-    have ended are on the nodes, young ones included, as last heard; ``ends``: how many more end a second, None
-    where nobody looks."""
+    have ended are on the nodes, young ones included, as last heard, but for what was deleted since; ``ends``: how
+    many more end a second, None where nobody looks."""
 
     written: int = 0
     deleted: int = 0
@@ -172,9 +185,9 @@ class _Batch:
         """Of so many tasks at most."""
         return self.tasks >= most or self.size >= BATCH_BYTES
 
-    def lacks(self, most: float) -> int:
+    def lacks(self, most: float, page_tasks: int) -> int:
         """How many whole pages make it full; of smaller ones more are asked for when these are there."""
-        return max(1, ceil((most - self.tasks) / PAGE_TASKS))
+        return max(1, ceil((most - self.tasks) / page_tasks))
 
 
 @attrs.frozen
@@ -209,6 +222,7 @@ class Archiver:
         self._written: dict[int, dict[bytes, int]] = {}
         """Of each partition the tasks that are written and not known to be deleted, each with its digest."""
         self._first = 0
+        self._page_tasks = PAGE_TASKS
         self._pace = pace or Full()
         self.report = Report()
 
@@ -216,7 +230,7 @@ class Archiver:
         """Until all that had ended when it began is gone, or nothing is to come for ``wait_s``."""
         self._sink.begin()
         report = self._moved(wait_s)
-        self._sink.end(report.is_done)
+        self._sink.end(report.is_done, self._source.are_gone)
         return report
 
     def _moved(self, wait_s: float) -> Report:
@@ -239,7 +253,7 @@ class Archiver:
                 moved_s = self._clock()
             elif batch.pages:
                 continue
-            elif not report.waiting or self._clock() >= moved_s + wait_s:
+            elif self._clock() >= moved_s + (wait_s if report.waiting else self._stuck_s()):
                 return report
             elif OTHER in report.waiting.values():
                 moved_s = self._clock()
@@ -247,11 +261,19 @@ class Archiver:
             else:
                 self._pause(PAUSE_S)
 
+    def _stuck_s(self) -> float:
+        """For how long other pages may come of a partition that has one with a task in the way."""
+        return STUCK_S if any(partition.is_stuck for partition in self._partitions) else 0.0
+
     def _begun(self, batch: _Batch) -> Callable[[], None]:
         """Begin to write what of a batch is not written; give what waits for it. Nothing else holds records."""
         rows = [row for page in batch.pages for row in self._unwritten(page)]
         batch.pages = [attrs.evolve(page, records=()) for page in batch.pages]
         return self._beside(partial(self._write, rows)) if rows else _nothing
+
+    def _at_once(self, pages: int) -> int:
+        """How many of so many pages the pace allows to read, or delete, at once."""
+        return max(1, int(self._pace.at_once(pages * self._page_tasks)) // self._page_tasks)
 
     def _rest(self, until_s: float) -> None:
         if (early_s := until_s - self._clock()) > 0:
@@ -260,17 +282,33 @@ class Archiver:
     def _read(self) -> _Batch:
         """The next batch: of each partition a page, and another, until it is full or there are no more. The next
         one begins with a partition for which there was no room."""
+        self._count()
         batch, self.report.waiting, most = _Batch(), {}, self._pace.most(BATCH_TASKS)
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
+        begun_s = self._clock()
         while line and not batch.is_full(most):
-            asked = [line.popleft() for _ in range(min(AT_ONCE, len(line), batch.room(), batch.lacks(most)))]
+            self._rest(begun_s + self._pace.spread_s(batch.tasks))
+            count = min(self._at_once(AT_ONCE), len(line), batch.room(), batch.lacks(most, self._page_tasks))
+            asked = [line.popleft() for _ in range(count)]
             answers = self._source.offered([each.question for each, _ in asked])
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
                      if self._take(partition, answer, batch) and pages + 1 < PAGES_EACH]
         self._first = line[0][0].number if line else 0
-        self.report.ended, self.report.ends = sum(each.ended for each in self._partitions), self._pace.ends
+        self.report.ends = self._pace.ends
         return batch
+
+    def _count(self) -> None:
+        """Have partitions tell how many have ended. One that cannot is heard of when it is asked for a page."""
+        wanted = self._pace.asks(self._clock())
+        for number, answer in zip(wanted, self._source.counted(wanted) if wanted else (), strict=True):
+            self._hear(number, answer)
+
+    def _hear(self, number: int, answer: Page | SkuldError) -> None:
+        if isinstance(answer, SkuldError) or not answer.due_ms:
+            self._pace.over(number)
+        else:
+            self._pace.told(self._clock(), number, answer.ended)
 
     def _take(self, partition: _Partition, answer: Page | SkuldError, batch: _Batch) -> bool:
         """Whether to ask for another page."""
@@ -281,19 +319,19 @@ class Archiver:
         partition.goal_ms = partition.goal_ms or answer.due_ms
         partition.ended, partition.epoch = answer.ended, answer.epoch
         if answer.is_others:
-            self._pace.forget(partition.number)
-        elif answer.due_ms:
-            self._pace.told(self._clock(), partition.number, answer.ended)
+            self._pace.over(partition.number)
+        else:
+            self._hear(partition.number, answer)
         partition.is_old = not answer.due_ms
         if answer.ids:
             partition.after, partition.unconfirmed = answer.number, partition.unconfirmed + 1
+            self._page_tasks = max(self._page_tasks, len(answer.records))
             batch.add(answer)
             return partition.may_be_asked
         is_over = answer.upto_ms >= partition.goal_ms if answer.due_ms else not (
             answer.is_under_way or answer.awaited)
         if is_over and not partition.unconfirmed:
             partition.is_done = not partition.is_old
-            self._pace.over(partition.number)
             self._written.pop(partition.number, None)
         elif not partition.unconfirmed and not partition.is_stuck:
             self.report.waiting[partition.number] = answer.awaited or (OTHER if answer.is_others else ())
@@ -340,14 +378,26 @@ class Archiver:
             partition = self._partitions[page.partition]
             partition.unconfirmed -= 1
             partition.is_stuck = partition.is_stuck or id(page) not in confirmed
-        answers = self._source.archived(pages) if pages else ()
+        answers = self._delete(pages)
         deleted = sum(self._settle(page, answer) for page, answer in zip(pages, answers, strict=True))
+        self.report.ended = sum(each.ended for each in self._partitions)
         if batch.pages:
             self._on_batch(self.report)
         return deleted
 
+    def _delete(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
+        begun_s, tasks, answers = self._clock(), 0, list[int | SkuldError]()
+        while len(answers) < len(pages):
+            self._rest(begun_s + self._pace.spread_s(tasks))
+            some = pages[len(answers) : len(answers) + self._at_once(len(pages))]
+            answers += self._source.archived(some)
+            tasks += sum(len(page.ids) for page in some) // ids.ID_BYTES
+        return answers
+
     def _settle(self, page: Page, answer: int | SkuldError) -> int:
-        """One that did not go is read again, from the first that is on offer on; it may be gone."""
+        """One that did not go is read again, from the first that is on offer on; it may be gone. Of one that went
+        in part nobody says which tasks others came to need meanwhile: none counts as deleted, for those that are
+        there are offered once more, some day."""
         partition = self._partitions[page.partition]
         if isinstance(answer, SkuldError) or not answer:
             self._pace.forget(page.partition)
@@ -357,19 +407,22 @@ class Archiver:
             else:
                 self.report.waiting.setdefault(page.partition, ())
             return 0
-        written = self._written.get(page.partition, {})
-        for task_id in ids.split(page.ids) if written else ():
-            written.pop(task_id, None)
         self.report.deleted += answer
+        partition.ended = max(0, partition.ended - answer)
         self._pace.went(page.partition, answer)
-        self._sink.settled(page.ids)
+        if answer * ids.ID_BYTES == len(page.ids):
+            written = self._written.get(page.partition, {})
+            for task_id in ids.split(page.ids) if written else ():
+                written.pop(task_id, None)
+            self._sink.settled(page.ids)
         return answer
 
     def _note(self, partition: int, error: SkuldError) -> None:
-        """A partition whose leader cannot be had is asked again; anything else ends the run."""
-        if not isinstance(error, Uncertain) and error.code not in PASSING:
+        """A partition whose leader cannot be had, or of whose page another has deleted a task, is asked again;
+        anything else ends the run."""
+        if not isinstance(error, Uncertain) and error.code not in (*PASSING, GONE):
             raise error
-        self.report.waiting[partition] = ("its leader",)
+        self.report.waiting[partition] = OTHER if error.code == GONE else ("its leader",)
 
 
 def _nothing() -> None:

@@ -6,7 +6,7 @@ path. Rows stand in the order of their ids, with statistics, so that readers ski
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,9 +53,30 @@ def table_of(rows: Sequence[Row], batch: str) -> pa.Table:
     return pa.Table.from_arrays([*arrays, pa.repeat(pa.scalar(batch), len(rows))], schema=SCHEMA)
 
 
-def writer_of(path: Path) -> pq.ParquetWriter:
-    """Writes tables of ``SCHEMA`` to a file, each a row group."""
-    return pq.ParquetWriter(path, SCHEMA, compression="zstd")
+def writer_of(path: Path, schema: pa.Schema = SCHEMA) -> pq.ParquetWriter:
+    """Writes tables to a file, each a row group."""
+    return pq.ParquetWriter(path, schema, compression="zstd")
+
+
+def todays(table: pa.Table, names: Sequence[str], told: Mapping[str, str] | None = None) -> pa.Table:
+    """These of today's columns, of what any release has written. ``told``: what is the same for all rows. What a
+    release did not know is null, but for the two times, which it wrote as milliseconds alone."""
+    found, columns = told or {}, []
+    for field in (SCHEMA.field(name) for name in names):
+        if field.name in found:
+            columns.append(pa.repeat(pa.scalar(found[field.name]), table.num_rows))
+        elif field.name in table.column_names:
+            columns.append(table.column(field.name).cast(field.type))
+        elif f"{field.name}_ms" in table.column_names and pa.types.is_timestamp(field.type):
+            columns.append(table.column(f"{field.name}_ms").cast(field.type))
+        else:
+            columns.append(pa.nulls(table.num_rows, field.type))
+    return pa.Table.from_arrays(columns, schema=pa.schema([SCHEMA.field(name) for name in names]))
+
+
+def has_more(path: Path) -> bool:
+    """Whether a file has columns that this release does not know."""
+    return not {*pq.read_schema(path).names} <= {*SCHEMA.names}
 
 
 def bounds_of(table: pa.Table) -> dict[str, Any]:
@@ -77,25 +98,34 @@ def joined_bounds(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def written(table: pa.Table, draft: Path, path: str, day: str, *, born: int = 0, is_open: bool = True) -> File:
+def written(table: pa.Table, draft: Path, path: str, day: str, *, is_open: bool = True) -> File:
     """Write rows of one queue, sorted by id, as a draft of the file at ``path``; what a manifest says of it."""
     with writer_of(draft) as writer:
         writer.write_table(table)
-    return File(path=path, queue=table.column("queue")[0].as_py(), day=day, size=draft.stat().st_size, born=born,
+    return File(path=path, queue=table.column("queue")[0].as_py(), day=day, size=draft.stat().st_size,
                 is_open=is_open, **bounds_of(table))
 
 
-def digests_of(path: Path, first: str = "", last: str = "") -> list[tuple[str, str]]:
-    """The id and the digest of each row, or of each between two ids."""
-    wanted = (pc.field("id") >= first) & (pc.field("id") <= last) if last else None
+def digests_of(path: Path, among: Collection[str] = ()) -> list[tuple[str, str]]:
+    """The id and the digest of each row, or of those alone that are among some."""
+    wanted = ((pc.field("id") >= min(among)) & (pc.field("id") <= max(among))
+              & pc.field("id").isin([*among])) if among else None
     found = pq.read_table(path, columns=["id", "digest"], filters=wanted, partitioning=None)
     return list(zip(found.column("id").to_pylist(), found.column("digest").to_pylist(), strict=True))
 
 
-def without(path: Path, ids: Sequence[str]) -> pa.Table:
-    """The rows of a file, but for these."""
-    found = pq.read_table(path, schema=SCHEMA, partitioning=None)
-    return found.filter(pc.invert(pc.is_in(found.column("id"), pa.array(ids, pa.string()))))
+def without(path: Path, ids: Sequence[str], draft: Path) -> dict[str, Any]:
+    """Write the rows of a file, but for these, as a draft, in the columns that it has, a row group at a time: one
+    that compaction has made may be larger than memory. What a manifest says of them; nothing when none is left."""
+    gone, bounds = pa.array(ids, pa.string()), dict[str, Any]()
+    with pq.ParquetFile(path) as file, writer_of(draft, file.schema_arrow) as writer:
+        for number in range(file.num_row_groups):
+            found = file.read_row_group(number, use_threads=False)
+            left = found.filter(pc.invert(pc.is_in(found.column("id"), gone)))
+            if left.num_rows:
+                writer.write_table(left)
+                bounds = joined_bounds(bounds, bounds_of(left)) if bounds else bounds_of(left)
+    return bounds
 
 
 def said(error: Exception) -> str:

@@ -1,8 +1,9 @@
 """The tasks of an archive that has a manifest, without Spark: for look-ups, counts and lists.
 
 Which files are read, and often how many rows they have, is known from the manifest. Rows come in the order of
-their ids though the files of a day overlap: a file is opened when its first id is due, and files that lie side by
-side are merged, a row group of each in memory.
+their ids though the files of a day overlap: a file is read when its first id is due, and files that lie side by
+side are merged, a row group of each in memory. Before compaction these may be thousands, more than a process may
+have open; so a file is open only while a row group is read.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skuld_py.archive.arrow_files import FAILURES, SCHEMA, said
+from skuld_py.archive.arrow_files import FAILURES, SCHEMA, said, todays
 from skuld_py.archive.filters import Condition, Filters
 from skuld_py.archive.live import Live, has_only
 from skuld_py.archive.manifest import File
@@ -74,14 +75,24 @@ class ArrowHistory:
     def _tables(self, file: File, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Row group by row group, those alone that may have the id."""
         task_id = None if self._filters.id is None else str(self._filters.id)
-        with pq.ParquetFile(self._root / file.path) as opened:
-            for number in range(opened.num_row_groups):
-                bounds = opened.metadata.row_group(number).column(0).statistics
-                if task_id is not None and bounds is not None and bounds.has_min_max and not (
-                        bounds.min <= task_id <= bounds.max):
-                    continue
-                table = opened.read_row_group(number, columns=list(columns))
+        number, count = 0, 1
+        while number < count:
+            with pq.ParquetFile(self._root / file.path) as opened:
+                count = opened.num_row_groups
+                while number < count and task_id is not None and _lacks(opened, number, task_id):
+                    number += 1
+                there = [name for name in columns if name in opened.schema_arrow.names]
+                table = opened.read_row_group(number, columns=there) if number < count else None
+            number += 1
+            if table is not None:
+                table = todays(table, columns)
                 yield table if self._wanted is None else table.filter(self._wanted)
+
+
+def _lacks(opened: pq.ParquetFile, number: int, task_id: str) -> bool:
+    """Whether a row group has no task of this id, by its statistics."""
+    bounds = opened.metadata.row_group(number).column(0).statistics
+    return bounds is not None and bounds.has_min_max and not bounds.min <= task_id <= bounds.max
 
 
 def _push(heap: list[Any], number: int, rows: Iterator[Mapping[str, Any]]) -> None:

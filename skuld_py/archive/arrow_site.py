@@ -5,7 +5,7 @@ writes with, and its compaction. What writers that died left is swept when it be
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import time
@@ -13,7 +13,7 @@ from time import time
 import attrs
 
 from skuld_py.archive.arrow_store import TRIES, ArrowStore
-from skuld_py.archive.compaction import GRACE_MS, Compacted, Compaction
+from skuld_py.archive.compaction import GRACE_MS, Compacted, Compaction, OnPart
 from skuld_py.archive.delta_log import DeltaLog
 from skuld_py.archive.drafts import Drafts, sweep, unwritable
 from skuld_py.archive.manifest import Change, Manifest
@@ -61,14 +61,13 @@ class Site:
         raise Refused("not_written", "root: other archivers were faster; run fewer on one root")
 
     def compact(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
-                takes_over: bool = True, on_group: Callable[[str, str], None] = lambda day, queue: None
-                ) -> Compacted:
+                takes_over: bool = True, on_part: OnPart | None = None) -> Compacted:
         """See ``Compaction.run``."""
         made = Compaction(self.root, self.drafts, self.manifest, now_ms,
                           BatchNames(now_ms, secrets.randbits(32)), self.delta.follow,
                           self.delta.removed_since)
         return made.run(least=least, grace_ms=grace_ms, keep_days=keep_days, takes_over=takes_over,
-                        on_group=on_group)
+                        on_part=on_part)
 
 
 def now_ms() -> int:

@@ -11,12 +11,17 @@ has changed since goes out of its file with the change that brings the new one. 
 is refused by the manifest, and then all is looked at again. So it does not matter whether two write at once, or
 whether one that was taken for dead wakes up.
 
+An open file is closed when its tasks are off the nodes: as those who deleted them say, or, of one whose writer has
+died, as the nodes do when they are asked. Not by its age: what was offered is held back if another task comes to
+need it before it is deleted, or if nodes are to keep for longer what has ended, or their clocks were set back.
+
 Rejected: Arrow on other stores, too. What Spark is told of them (``--conf``) Arrow does not understand, and object
 stores have no link that fails.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,11 +41,16 @@ TRIES = 50
 MARGIN_MS = 60_000
 """By how much the ends of tasks in a file and those that leaders go by may differ; clocks with them."""
 LEARNED_ROWS_MAX = 100_000
-"""Of a larger file, which compaction has made, only what is looked for is read."""
+"""Of a larger file, which compaction has made, only what is looked for is read, and no node is asked for all of
+its tasks: it is closed by its age."""
 KEPT_WRITES = 3
 """For so many writes a deleted task is remembered: two pages that hold it may be on their way."""
 _ID, _QUEUE, _ENQUEUED, _ENDED, _DIGEST = map([*COLUMNS].index, (
     "id", "queue", "enqueued_ms", "ended_ms", "digest"))
+
+
+AreGone = Callable[[Sequence[str]], bool]
+"""Whether the nodes have none of some tasks."""
 
 
 @attrs.define
@@ -79,8 +89,8 @@ class ArrowStore:
             self._look()
             self._began = self._began or self._seen
         early_ms = self._now_ms() - MARGIN_MS
-        self._before = [file.path for file in self._manifest.state.files.values()
-                        if file.is_open and (file.last_ended_ms or 0) <= early_ms]
+        self._before = [file.path for file in self._manifest.state.files.values() if file.is_open and (
+            file.rows <= LEARNED_ROWS_MAX or (file.last_ended_ms or 0) <= early_ms)]
 
     def write(self, batch: str, rows: Sequence[Row]) -> None:
         """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there."""
@@ -92,18 +102,28 @@ class ArrowStore:
         """These tasks are deleted."""
         self._gone.append(ids)
 
-    def end(self, is_whole: bool) -> None:
-        """A run is over. ``is_whole``: all that was on the nodes when it began is deleted."""
+    def end(self, is_whole: bool, are_gone: AreGone = lambda ids: True) -> None:
+        """A run is over. ``is_whole``: all that was on the nodes when it began is deleted, but for what other
+        tasks need. Files of earlier writers of whose tasks the nodes have none are closed."""
         with _refusing("this run"):
             self._settle()
             if is_whole:
-                files = self._manifest.state.files
-                self._closing += [path for path in self._before if path in files and files[path].is_open]
+                self._closing += [path for path in self._before if path not in self._closing
+                                  and self._is_over(path, are_gone)]
             while self._closing:
                 self._look()
                 if self._put(_Drafted()):
                     break
             self._tell()
+
+    def _is_over(self, path: str, are_gone: AreGone) -> bool:
+        """Asked is for those alone of which nobody has said here that they are deleted."""
+        file = self._manifest.state.files.get(path)
+        if file is None or not file.is_open or file.rows > LEARNED_ROWS_MAX:
+            return file is not None and file.is_open
+        ids = [task_id for task_id, _ in digests_of(self._root / path)]
+        return are_gone([task_id for task_id in ids if self._places.get(task_id, ("", ""))[1] == path]
+                        if path in self._left else ids)
 
     def _write(self, batch: str, rows: Sequence[Row]) -> None:
         drafted, had = _Drafted(), -1
@@ -168,12 +188,12 @@ class ArrowStore:
                     self._closing.append(place[1])
 
     def _learn_large(self, rows: Sequence[Row]) -> None:
-        """Of large files see what they have between the ids of these rows."""
-        first, last = min(row[_ID] for row in rows), max(row[_ID] for row in rows)
+        """Of large files see which of these rows they have."""
+        ids = sorted(row[_ID] for row in rows)
         for file in self._manifest.state.files.values():
-            if file.rows > LEARNED_ROWS_MAX and file.first_id <= last and file.last_id >= first and (
-                    file.is_open or file.born > self._began):
-                for task_id, digest in digests_of(self._root / file.path, first, last):
+            if file.rows > LEARNED_ROWS_MAX and (file.is_open or file.born > self._began) and (
+                    among := ids[bisect_left(ids, file.first_id) : bisect_right(ids, file.last_id)]):
+                for task_id, digest in digests_of(self._root / file.path, among):
                     self._places.setdefault(task_id, (digest, file.path))
                     self._aging[0].append(task_id)
 
@@ -215,15 +235,15 @@ class ArrowStore:
                 yield from (file.path for file in files.values() if file.first_id <= task_id <= file.last_id)
 
     def _replace(self, drafted: _Drafted, old: File, changed: Sequence[str], name: str) -> None:
-        table = without(self._root / old.path, changed)
-        if table.num_rows == old.rows:
+        gone, source, draft = {*changed}, self._root / old.path, self._drafts.path(name)
+        if not digests_of(source, gone):
             return
         drafted.replaced.append(old.path)
-        if table.num_rows:
-            draft, path = self._drafts.path(name), f"{FILES}/{old.day}/{old.queue}/{name}.parquet"
+        if bounds := without(source, changed, draft):
+            path = f"{FILES}/{old.day}/{old.queue}/{name}.parquet"
             drafted.moves[draft] = path
-            drafted.files.append(written(table, draft, path, old.day, born=old.born, is_open=old.is_open))
-            if old.is_open:
+            drafted.files.append(attrs.evolve(old, path=path, size=draft.stat().st_size, **bounds))
+            if old.is_open and bounds["rows"] <= LEARNED_ROWS_MAX:
                 drafted.rows.append((path, digests_of(draft)))
 
     def _put(self, drafted: _Drafted) -> bool:

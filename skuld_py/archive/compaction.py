@@ -8,7 +8,12 @@ alone: an archiver may have to take a task out of them.
 
 Rows are merged by ranges of ids, each of as many rows as fit memory: a range is read from the files that overlap
 it, sorted, and written as one row group. Where ranges begin follows from a sample of the ids of each file. So a
-day may be much larger than memory.
+day may be much larger than memory. What a release that knew fewer columns has written gets today's; a file with
+columns that are unknown here, of a later release, is left to that.
+
+Days that are too old are counted back from the newest end in the archive, which is a time of the cluster's, and
+not from a clock here that is ahead of it: set forward, it would have all that was ever archived removed. So an
+archive to which nothing comes any more keeps its last days.
 
 Files of an earlier layout, ``batch=B/queue=Q/day=D``, are taken over in the same way: of a task that stands there
 twice the row of the newest batch, and none if the live files have it already. All rows of a task have one queue
@@ -29,7 +34,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skuld_py.archive.arrow_files import FAILURES, SCHEMA, bounds_of, joined_bounds, said, writer_of
+from skuld_py.archive.arrow_files import (
+    FAILURES,
+    SCHEMA,
+    bounds_of,
+    has_more,
+    joined_bounds,
+    said,
+    todays,
+    writer_of,
+)
 from skuld_py.archive.drafts import FILES, Drafts
 from skuld_py.archive.live import old_paths
 from skuld_py.archive.manifest import Change, File, Manifest
@@ -44,18 +58,22 @@ SAMPLED_IDS = 100_000
 """So many ids are held to find ranges, unless there are more files."""
 GRACE_MS = 3_600_000
 PUTS = 50
+OnPart = Callable[[str, str, float], None]
+"""A day, a queue, and the share of it that is done."""
 
 
 @attrs.define
 class Compacted:
     """What was done: how many files became how many, of how many rows; how many were unlinked, and how many rows
-    of days past were dropped."""
+    of days past were dropped. ``left``: how many small files were left alone, for the nodes may still have some of
+    their tasks."""
 
     files: int = 0
     into: int = 0
     rows: int = 0
     unlinked: int = 0
     dropped: int = 0
+    left: int = 0
 
 
 @attrs.frozen
@@ -88,31 +106,38 @@ class Compaction:
         self._name = name
         self._tell = tell
         self._told_since = told_since
+        self._on_part: OnPart = _unseen
         self.done = Compacted()
 
     def run(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
-            takes_over: bool = True, on_group: Callable[[str, str], None] = lambda day, queue: None) -> Compacted:
+            takes_over: bool = True, on_part: OnPart | None = None) -> Compacted:
         """Compact days and queues with at least so many small files, take over those of an earlier layout, drop
-        days that ended more than ``keep_days`` ago, and unlink what went more than ``grace_ms`` ago."""
-        self.done = Compacted()
+        days that lie more than ``keep_days`` before the newest, unlink what went more than ``grace_ms`` ago.
+        ``on_part`` is told which day and queue it is at, and which share of that is done."""
+        self.done, self._on_part = Compacted(), on_part or _unseen
         try:
             self._drafts.drop(self._manifest.refresh())
             if keep_days is not None:
-                self._drop(day_of(max(0, self._now_ms() - keep_days * DAY_MS)))
+                ends = (file.last_ended_ms or 0 for file in self._manifest.state.files.values())
+                self._drop(day_of(max(0, min(self._now_ms(), max(ends, default=0)) - keep_days * DAY_MS)))
+            self.done.left = sum(file.is_open and file.size < SMALL_BYTES
+                                 for file in self._manifest.state.files.values())
             old = old_paths(self._root, self._manifest.state) if takes_over else iter(())
             for (queue, day), paths in _old_groups(old).items():
-                on_group(day, queue)
-                self._merge([_old_source(self._root, path) for path in paths], queue)
+                self._merge([_old_source(self._root, path) for path in paths], day, queue)
             for (day, queue), files in _small_groups(self._manifest.state.files.values()).items():
                 worth = files if least <= 2 else _of_one_size(files)
-                if len(worth) >= least:
-                    on_group(day, queue)
-                    self._merge([_source(self._root, file) for file in worth], queue)
+                if len(worth) >= least and len(worth := self._known(worth)) >= least:
+                    self._merge([_source(self._root, file) for file in worth], day, queue)
             self._tell()
             self._unlink(grace_ms)
         except FAILURES as error:
             raise Refused("not_written", f"root: could not be compacted: {said(error)}; nothing is lost") from None
         return self.done
+
+    def _known(self, files: Sequence[File]) -> list[File]:
+        """Those of which no column would be lost."""
+        return [file for file in files if not has_more(self._root / file.path)]
 
     def _drop(self, first_day: str) -> None:
         """Whole days, files of an earlier layout not before they are taken over."""
@@ -120,11 +145,13 @@ class Compaction:
         if old and self._put((), [file.path for file in old]):
             self.done.dropped += sum(file.rows for file in old)
 
-    def _merge(self, sources: Sequence[_Source], queue: str) -> None:
+    def _merge(self, sources: Sequence[_Source], day: str, queue: str) -> None:
         is_old, seen = bool(sources[0].batch), self._manifest.state.version
         outputs = _Outputs(self._drafts, self._name, queue, max(each.born for each in sources), is_old)
+        rows, all_rows = 0, max(1, sum(each.rows for each in sources))
         for first, behind in _ranges(self._root, sources):
-            outputs.take(self._range(sources, first, behind))
+            rows += outputs.take(self._range(sources, first, behind))
+            self._on_part(day, queue, min(1.0, rows / all_rows))
             pa.default_memory_pool().release_unused()
         files, moves = outputs.finished()
         self._drafts.move(moves)
@@ -189,6 +216,10 @@ class Compaction:
             self.done.unlinked += len(gone)
 
 
+def _unseen(day: str, queue: str, share: float) -> None:
+    """Nobody looks how far it is."""
+
+
 def _clear(root: Path, path: str) -> None:
     """Take away the directories above that are empty, but for what Spark notes beside its files."""
     with contextlib.suppress(OSError):
@@ -218,13 +249,14 @@ class _Outputs:
         self._open: dict[str, tuple[str, pq.ParquetWriter, dict[str, Any]]] = {}
         self._files: list[tuple[str, str, dict[str, Any]]] = []
 
-    def take(self, table: pa.Table) -> None:
-        """Rows that are sorted by id, and have greater ones than those before."""
+    def take(self, table: pa.Table) -> int:
+        """Rows that are sorted by id, and have greater ones than those before; how many they are."""
         ended = pc.coalesce(table.column("ended_ms"), table.column("enqueued_ms"))
         days = pc.divide(ended, DAY_MS)
         for number in sorted(pc.unique(days).to_pylist()):
             part = table.filter(pc.equal(days, number))
             self._write(day_of(number * DAY_MS), part)
+        return int(table.num_rows)
 
     def _write(self, day: str, table: pa.Table) -> None:
         bounds = bounds_of(table)
@@ -342,19 +374,6 @@ def _part(path: Path, first: str, behind: str | None) -> pa.Table:
 
 
 def _read(root: Path, source: _Source, first: str, behind: str | None) -> pa.Table:
-    """Rows of a file in today's columns; what an earlier release did not write is null, but the two times."""
-    table = _part(root / source.path, first, behind)
-    if not source.batch:
-        return table.select(SCHEMA.names).cast(SCHEMA)
-    told = {"batch": source.batch, "queue": source.queue, "day": source.day}
-    columns = []
-    for field in SCHEMA:
-        if field.name in told:
-            columns.append(pa.repeat(pa.scalar(told[field.name]), table.num_rows))
-        elif field.name in table.column_names:
-            columns.append(table.column(field.name).cast(field.type))
-        elif f"{field.name}_ms" in table.column_names and pa.types.is_timestamp(field.type):
-            columns.append(table.column(f"{field.name}_ms").cast(field.type))
-        else:
-            columns.append(pa.nulls(table.num_rows, field.type))
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    """Rows of a file in today's columns; of an earlier layout some stand in its path."""
+    told = {"batch": source.batch, "queue": source.queue, "day": source.day} if source.batch else {}
+    return todays(_part(root / source.path, first, behind), SCHEMA.names, told)

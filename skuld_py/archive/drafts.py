@@ -45,8 +45,9 @@ class Drafts:
             try:
                 yield
             finally:
-                if not (self.own / NOTE).exists():  # else the next one looks into what moved
-                    shutil.rmtree(self.own, ignore_errors=True)
+                with suppress(OSError):  # of a root that is gone or closed: why this ends has been said
+                    if not (self.own / NOTE).exists():  # else the next one looks into what moved
+                        _clear(self.own)
 
     def _hold(self, stack: ExitStack) -> None:
         """Whoever sweeps may come between the making of the directory and its lock, hold it while the manifest is
@@ -96,17 +97,27 @@ class Drafts:
 
 
 def sweep(root: Path, state: Callable[[], State]) -> None:
-    """Take away what writers that have died left behind. ``state`` is asked after their locks are held."""
+    """Take away what writers that have died left behind, but for those of other users, which only these may enter.
+    ``state`` is asked after their locks are held."""
     if not (root / DIRECTORY).is_dir():
         return
     for left in sorted((root / DIRECTORY).iterdir()):
-        if not (left / LOCK).exists():  # of one that began just now, or died then
-            with suppress(OSError):
-                left.rmdir()
-            continue
-        with suppress(Refused, PermissionError), process.held(left):
-            _take_back(root, left, state())
-            shutil.rmtree(left, ignore_errors=True)
+        with suppress(Refused, PermissionError):
+            if not (left / LOCK).exists():  # of one that began just now, or died then
+                with suppress(OSError):
+                    left.rmdir()
+                continue
+            with process.held(left):
+                _take_back(root, left, state())
+                _clear(left)
+
+
+def _clear(directory: Path) -> None:
+    """Take it away, its lock last: whoever dies meanwhile leaves what the next one knows to be left."""
+    for path in directory.iterdir():
+        if path.name != LOCK:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def _take_back(root: Path, directory: Path, state: State) -> None:

@@ -30,6 +30,7 @@ class Filters:
     states: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    key: str | None = None
 
     def conditions(self) -> Iterator[Condition]:
         """The conditions, all of which must hold."""
@@ -46,6 +47,8 @@ class Filters:
             yield "enqueued_ms", "<", _ms(self.until)
         if self.states:
             yield "state", "in", self.states
+        if self.key is not None:
+            yield "key", "=", self.key
 
 
 def _ms(moment: datetime) -> int:

@@ -7,6 +7,7 @@ batch that has it. They lie beside the others until compaction takes them over.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +15,10 @@ from pathlib import Path
 import attrs
 
 from skuld_py.archive.filters import Filters
-from skuld_py.archive.manifest import File, Manifest, State
+from skuld_py.archive.manifest import File, Manifest, State, unreadable
 
-BATCHES = "batch=*/queue=*/day=*/*.parquet"
+BATCHES = ("batch=", "queue=", "day=", ".parquet")
+"""How the names of its directories begin, and those of its files end."""
 
 
 @attrs.frozen
@@ -42,11 +44,28 @@ def live(root: Path, filters: Filters | None = None) -> Live:
 
 
 def old_paths(root: Path, state: State) -> Iterator[str]:
-    """What an earlier layout has and nothing has taken over, in order."""
-    for path in sorted(root.glob(BATCHES)):
-        found = str(path.relative_to(root))
-        if found not in state.removed:
-            yield found
+    """What an earlier layout has and nothing has taken over, in order. ``Refused`` where a directory of it may not
+    be read: without its rows nobody knows what an archive holds."""
+    try:
+        for path in _named(root, *BATCHES):
+            if path not in state.removed:
+                yield path
+    except OSError as error:
+        raise unreadable(root, error) from error
+
+
+def _named(directory: Path, start: str, *starts: str) -> Iterator[str]:
+    """Paths of files whose directories' names begin so, level by level; none of one that went meanwhile."""
+    try:
+        names = sorted(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        if starts:
+            if name.startswith(start):
+                yield from (f"{name}/{below}" for below in _named(directory / name, *starts))
+        elif name.endswith(start):
+            yield name
 
 
 def may_have(file: File, filters: Filters) -> bool:
@@ -60,8 +79,8 @@ def may_have(file: File, filters: Filters) -> bool:
 def has_only(file: File, filters: Filters) -> bool:
     """Whether all its rows are wanted, given that some may be."""
     since_ms, until_ms = _bounds(filters)
-    return (filters.id is None and not filters.states and file.first_enqueued_ms >= since_ms
-            and file.last_enqueued_ms < until_ms)
+    return (filters.id is None and not filters.states and filters.key is None
+            and file.first_enqueued_ms >= since_ms and file.last_enqueued_ms < until_ms)
 
 
 def _bounds(filters: Filters) -> tuple[int, int]:

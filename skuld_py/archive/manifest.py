@@ -118,8 +118,11 @@ class Manifest:
         self.state = State()
 
     def exists(self) -> bool:
-        """Whether there is one."""
-        return self._directory.is_dir() and bool(any(self.numbers()))
+        """Whether there is one. ``Refused`` when that cannot be seen."""
+        try:
+            return self._directory.is_dir() and bool(any(self.numbers()))
+        except OSError as error:
+            raise unreadable(self._directory, error) from error
 
     def refresh(self) -> State:
         """Read what is new. ``Refused`` when a file of it is damaged, or of a later release."""
@@ -129,8 +132,7 @@ class Manifest:
             except FileNotFoundError:
                 continue  # wiped meanwhile: a newer snapshot is there
             except OSError as error:
-                raise Refused("not_read", f"root: {self._directory} cannot be read: {error.strerror}; mend its"
-                              " permissions or its mount") from error
+                raise unreadable(self._directory, error) from error
         raise Refused("damaged_manifest", f"root: {self._directory} lacks a change{_REMEDY}")
 
     def put(self, change: Change) -> bool:
@@ -190,6 +192,9 @@ class Manifest:
         if state.version == 0 and newest:
             state = _state_of(*_parsed(self._snapshot(newest)))
         last = max(changes, default=0)
+        if max(newest, last) < self.state.version:
+            raise Refused("turned_back", f"root: {self._directory} was turned back: it had {self.state.version}"
+                          f" changes, and has {max(newest, last)}; start again, so that what went is written anew")
         for number in range(state.version + 1, last + 1):
             document, path = _parsed(self._change(number))
             state.archive = state.archive or str(document.get("archive", ""))
@@ -262,6 +267,12 @@ def _state_of(document: Mapping[str, Any], path: Path) -> State:
 
 def _file_of(row: Mapping[str, Any]) -> File:
     return File(**{name: row[name] for name in _FIELDS})
+
+
+def unreadable(path: Path, error: OSError) -> Refused:
+    """What is said of a root, or of a part of it, that cannot be read; a file that is to blame is named."""
+    return Refused("not_read", f"root: {error.filename or path} cannot be read: {error.strerror}; mend its"
+                   " permissions or its mount")
 
 
 def _damaged(path: Path) -> Refused:

@@ -12,13 +12,14 @@ would wipe what the others have under way.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from skuld_py.archive.manifest import Manifest
+from skuld_py.archive.manifest import Manifest, unreadable
 from skuld_py.embedded import process
 from skuld_py.errors import Refused
 from skuld_py.output.store import sync, sync_tree
@@ -114,14 +115,17 @@ def place_of(root: str) -> LocalPlace | RemotePlace:
 
 
 def check_archive(root: str) -> str:
-    """The URI to read; ``Refused`` when a local root is none, or holds no batch."""
+    """The URI to read; ``Refused`` when a local root is none, holds no batch, or may not be read."""
     path = local_path(root)
     if path is None:
         return root
-    if not path.is_dir():
-        raise Refused("not_an_archive", f"root: {path} is no directory; name the one that 'skuld archive' writes"
-                      " to", root=root)
-    if not any(path.glob("batch=*")) and not Manifest(path).exists():
-        raise Refused("not_an_archive", f"root: {path} holds no archive yet; 'skuld archive {root}' fills it",
-                      root=root)
+    try:
+        if not path.is_dir():
+            raise Refused("not_an_archive", f"root: {path} is no directory; name the one that 'skuld archive'"
+                          " writes to", root=root)
+        if not any(name.startswith("batch=") for name in os.listdir(path)) and not Manifest(path).exists():
+            raise Refused("not_an_archive", f"root: {path} holds no archive yet; 'skuld archive {root}' fills it",
+                          root=root)
+    except OSError as error:
+        raise unreadable(path, error) from error
     return uri_of(path)

@@ -40,7 +40,7 @@ from skuld_py.model.body import (
     Retry,
 )
 from skuld_py.model.checkpoint import Checkpoint
-from skuld_py.model.history import EMPTY_HISTORY, EXHAUSTED, History
+from skuld_py.model.history import EMPTY_HISTORY, EXHAUSTED, TIME_MS_MAX, History
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text, to_texts
 from skuld_py.model.names import check_name
 from skuld_py.model.outcomes import FIRST_TOKEN, RESULT_SEQ
@@ -61,8 +61,9 @@ class Store(Protocol):
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""
 
-    def end(self, is_whole: bool) -> None:
-        """A run is over; all that was to be archived is, or not."""
+    def end(self, is_whole: bool, are_gone: Callable[[Sequence[str]], bool]) -> None:
+        """A run is over; all that was to be archived is, or not. ``are_gone``: of some tasks the nodes have
+        none."""
 
 
 _CLAIM = ("struct<token: bigint, holder: string, start_ms: bigint, end_ms: bigint, is_released: boolean,"
@@ -121,7 +122,7 @@ def row_of(task: Task, body: Body | None = None, cluster: str = "", digest: int 
             ended_ms(task), *_options_of(body), *_call_of(task.payload), cluster, SCHEMA_VERSION, f"{digest:016x}")
 
 
-def row_of_record(record: Record, text: str, cluster: str, digest: int, now_ms: int) -> Row:
+def row_of_record(record: Record, text: str, cluster: str, digest: int) -> Row:
     """The same of a task's records; ``text`` is that of its id. Most tasks were completed by their only claim,
     which noted nothing: their rows are made without the task. Raises ``ValueError`` when a record is damaged."""
     task_id, raw, history, entries = record
@@ -129,11 +130,11 @@ def row_of_record(record: Record, text: str, cluster: str, digest: int, now_ms: 
     shared = _shared_by(raw[2:size])
     if (shared is None or len(entries) > 1 or len(history) < _ONE_CLAIM
             or len(history) != _ONE_CLAIM + history[_ONE_CLAIM - 1]):
-        return _odd_row_of(record, cluster, digest, now_ms)
+        return _odd_row_of(record, cluster, digest)
     done_ms, done_token, _, token, start_ms, end_ms, kind, _ = _HISTORY.unpack_from(history)
     if done_token != token or kind or token < FIRST_TOKEN or not done_ms or (
             entries and tuple(entries[0][:2]) != (token, RESULT_SEQ)):
-        return _odd_row_of(record, cluster, digest, now_ms)
+        return _odd_row_of(record, cluster, digest)
     result_type, content, outputs = _outcome_of(entries[0][2]) if entries else _NO_OUTCOME
     queue, priority, death, headers, retry = shared
     at_ms, payload = int.from_bytes(task_id[:8], "big"), raw[size:]
@@ -170,10 +171,12 @@ def _retry_row(retry: Retry) -> Row:
     return (retry.max_attempts, retry.backoff_ms, retry.factor_percent, retry.backoff_max_ms, retry.jitter_percent)
 
 
-def _odd_row_of(record: Record, cluster: str, digest: int, now_ms: int) -> Row:
+def _odd_row_of(record: Record, cluster: str, digest: int) -> Row:
+    """Its state is that with which it ended: where it stands when all its leases are over, whatever a clock says
+    of them here."""
     task_id, raw, history, entries = record
     seen = view(TaskId(task_id), raw, History.decode(history) if history else EMPTY_HISTORY,
-                [LogEntry(*entry) for entry in entries], now_ms)
+                [LogEntry(*entry) for entry in entries], TIME_MS_MAX)
     if seen.result is not None:
         seen = attrs.evolve(seen, result=decode_result(seen.result), outputs=decode_outputs(seen.result))
     return row_of(seen, Body.decode(raw), cluster, digest)
@@ -207,20 +210,23 @@ class Rows:
     """Makes rows of the records that an archiver is given, for a store. ``cluster`` stands in each. ``dated`` adds
     ends that records do not show (``causes``)."""
 
-    def __init__(self, store: Store, cluster: str, now_ms: Callable[[], int],
+    def __init__(self, store: Store, cluster: str,
                  dated: Callable[[Sequence[Row]], Sequence[Row]] = _as_they_are) -> None:
         self._store = store
         self._dated = dated
         self._cluster = cluster
-        self._now_ms = now_ms
         self.begin, self.settled, self.end = store.begin, store.settled, store.end
 
     def write(self, batch: str, given: Sequence[tuple[Record, int]]) -> None:
         """Write rows; returns when they are durable. ``Refused`` when they cannot be written."""
-        cluster, now_ms = self._cluster, self._now_ms()
+        cluster = self._cluster
         texts = to_texts(b"".join(record[0] for record, _ in given))
-        self._store.write(batch, self._dated([row_of_record(record, text, cluster, digest, now_ms)
-                                              for (record, digest), text in zip(given, texts, strict=True)]))
+        try:
+            rows = [row_of_record(record, text, cluster, digest)
+                    for (record, digest), text in zip(given, texts, strict=True)]
+        except ValueError as error:
+            raise Refused("not_written", f"a record cannot be read: {error}") from None
+        self._store.write(batch, self._dated(rows))
 
 
 def task_of(row: Mapping[str, Any]) -> Task:

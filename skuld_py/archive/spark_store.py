@@ -11,7 +11,7 @@ executors elsewhere could not; Arrow, which is one dependency more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,7 +65,7 @@ class SparkStore:
     def settled(self, ids: bytes) -> None:
         """Nor is this noted."""
 
-    def end(self, is_whole: bool) -> None:
+    def end(self, is_whole: bool, are_gone: Callable[[Sequence[str]], bool]) -> None:
         """Nor that."""
 
     def write(self, batch: str, rows: Sequence[Row]) -> None:

@@ -7,6 +7,7 @@ Where nothing is to be written, no Spark is started.
 from __future__ import annotations
 
 import gc
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,13 +26,15 @@ from skuld_py.cli.verbed import Verbed
 from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
     from skuld_py.archive.archiver import Archiver, Report
     from skuld_py.archive.arrow_site import Site
 
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # which takes no type before click 8.2
+
 MASTER = "local[2]"
-FULL = "full"
+FULL, ICEBERG = "full", "iceberg"
 SEARCH_OBJECTS = 200_000
 """Python searches for cycles after this many new objects: about a batch."""
 LEFT = 1
@@ -51,6 +54,18 @@ class Rate(click.IntRange):
             self.fail(f"{value!r} is no rate; give a number of tasks a second, from 1 up, or {FULL}.", param, ctx)
 
 
+class Form(_Choice):
+    """What an archive is written as, besides its manifest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """One of the choices; of another format that is asked for, why it is none of them, and what to do."""
+        if str(value).lower() == ICEBERG:
+            self.fail("an Iceberg table needs a catalog, and an archive has none. Say delta, for a table that"
+                      " needs none; or add the files that 'skuld history files' prints to a table of your"
+                      " catalog.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command(cls=Verbed)
 @click.argument("root")
 @click.option("--every", "every_s", type=Duration(1, 366 * DAY_S), metavar="DURATION", default=None,
@@ -63,7 +78,7 @@ class Rate(click.IntRange):
 @keep_option
 @click.option("--replace", "replaces", is_flag=True, show_default=False,
               help="From now on this is the cluster's archive, instead of the one that was.")
-@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet",
+@click.option("--format", "form", type=Form(["parquet", "delta"]), default="parquet",
               help="With delta the directory is a Delta table, too, from now on.")
 @master_options(MASTER)
 @nodes_option
@@ -79,8 +94,8 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     Once it writes all that had ended long enough ago when it began, names what it could not and why, and then
     ends with 1 instead of 0.
 
-    While other tasks end on the nodes it works for half of the time, or longer if more of them end than it deletes
-    so, so that what has ended does not pile up. When none do it goes as fast as it can.
+    While other tasks end on the nodes it works for a quarter of the time, or longer if it would not keep up with
+    them, so that what has ended does not pile up. When none do it goes as fast as it can.
 
     The nodes must run with --archive. ROOT is a directory, or what else Spark can write to, as s3a://bucket/path.
     To a directory it writes by itself, without Spark, where pyarrow is installed (skuld-py[datasource]): files by
@@ -104,12 +119,15 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     place = place_of(root)
     said: list[bool] = []
     with until_stopped(), _seldom_searched(), ExitStack() as stack:
+        if not replaces:
+            _check_known(place, nodes, timeout_s)
         site = _site(stack, place, keep_days, form == "delta")
-        with connected(nodes, timeout_s) as client:
-            client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
+        enter = partial(_enter, place, site, nodes, timeout_s)
+        enter(replaces=replaces)
         progress = _Progress(as_json)
         archiver = _archiver(stack, nodes, timeout_s, place, site, conf, progress, rate)
-        said.append(_run(archiver, progress, wait_s, every_s, as_json, partial(_tidy, site, keep_days, as_json)))
+        said.append(_run(archiver, progress, wait_s, every_s, as_json, enter,
+                         partial(_tidy, site, keep_days, as_json)))
     if not said and every_s is None:
         click.echo("interrupted; what is not deleted is offered again", err=True)
         ctx.exit(INTERRUPTED)
@@ -129,6 +147,33 @@ def _seldom_searched() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+def _check_known(place: Any, nodes: str, timeout_s: float) -> None:
+    """Refuse a place without an archive where the cluster has one elsewhere, before anything is made there."""
+    from skuld_py.archive.drafts import unwritable
+    from skuld_py.archive.manifest import Manifest
+    from skuld_py.archive.places import LocalPlace
+    from skuld_py.client.archiving import other_archive
+
+    if not isinstance(place, LocalPlace):
+        return
+    try:
+        os.scandir(next(path for path in (place.root, *place.root.parents) if path.exists())).close()
+    except OSError as error:
+        raise unwritable(place.root, error) from error
+    if Manifest(place.root).refresh().archive:
+        return  # ``enter_archive`` compares
+    with connected(nodes, timeout_s) as client:
+        root = client.archive_root()
+    if root not in (None, place.name):
+        raise other_archive(root, place.name)
+
+
+def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, replaces: bool = False) -> None:
+    """Say to the cluster that this is its archive. ``Refused`` where it is another one, or has become so."""
+    with connected(nodes, timeout_s) as client:
+        client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
+
+
 def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: bool) -> Site | None:
     """Where this process writes; None where Spark does."""
     from skuld_py.extras import require
@@ -146,16 +191,26 @@ def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: boo
 
 
 def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
-    """Compact what is worth it, when there is nothing else to do."""
+    """Compact what is worth it, when there is nothing else to do. Where that fails it is said, and the next run
+    tries again: all that was to be archived is."""
     from skuld_py.archive.archiver import IDLE_FILES
-    from skuld_py.cli.archive_compact import say_compacted
+    from skuld_py.cli.archive_compact import parts_shown, say_compacted
+    from skuld_py.cli.showing import print_event
+    from skuld_py.errors import Refused
     from skuld_py.runtime.peeking import give_back
 
-    if site is not None:
-        give_back()
-        done = site.compact(least=IDLE_FILES, keep_days=keep_days, takes_over=False)
-        if done.files or done.dropped:
-            say_compacted(done, as_json)
+    if site is None:
+        return
+    give_back()
+    try:
+        with parts_shown(as_json) as on_part:
+            done = site.compact(least=IDLE_FILES, keep_days=keep_days, takes_over=False, on_part=on_part)
+    except Refused as error:
+        print_event(as_json, f"this is archived, and not compacted: {error}", event="uncompacted", code=error.code,
+                    message=error.message)
+        return
+    if done.files or done.dropped:
+        say_compacted(done, as_json)
 
 
 def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: Site | None, conf: dict[str, str],
@@ -171,9 +226,9 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
     with connected(nodes, timeout_s) as client:
         partitions, cluster = len(client.status().partitions), client.greeting().cluster
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
-    sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster, now_ms,
+    sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster,
                 Causes(source.tasks).dated)
-    pace = Yielding() if rate is None else Full() if rate == inf else AtMost(rate)
+    pace = Yielding(partitions) if rate is None else Full() if rate == inf else AtMost(rate)
     return Archiver(source, sink, partitions, name_batch=BatchNames(now_ms, secrets.randbits(32)), clock=monotonic,
                     pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress, pace=pace)
 
@@ -203,9 +258,11 @@ class _Progress:
     a terminal a bar, of which nothing is left when the run is over."""
 
     def __init__(self, as_json: bool) -> None:
+        from skuld_py.cli.bars import PassingBar
+
         self._as_json = as_json
         self._last = monotonic(), 0
-        self._live: Live | None = None
+        self._bar = PassingBar()
 
     def __call__(self, report: Report) -> None:
         from skuld_py.cli.showing import console, print_event
@@ -221,18 +278,7 @@ class _Progress:
                         batches=report.batches, rate=round(rate), ended=report.ended,
                         ends=None if report.ends is None else round(report.ends))
         else:
-            self._draw(report.deleted / max(1, report.deleted + report.ended), words)
-
-    def _draw(self, share: float, words: str) -> None:
-        from rich.live import Live
-
-        from skuld_py.cli.bars import share_bar
-        from skuld_py.cli.showing import console
-
-        if self._live is None:
-            self._live = Live(console=console(), auto_refresh=False, transient=True)
-            self._live.start()
-        self._live.update(share_bar(share, words), refresh=True)
+            self._bar.draw(report.deleted / max(1, report.deleted + report.ended), words)
 
     @contextmanager
     def of_a_run(self) -> Iterator[None]:
@@ -241,23 +287,26 @@ class _Progress:
         try:
             yield
         finally:
-            if self._live is not None:
-                self._live.stop()
-                self._live = None
+            self._bar.wipe()
 
 
 def _run(archiver: Archiver, progress: _Progress, wait_s: float, every_s: float | None, as_json: bool,
-         tidy: Callable[[], None]) -> bool:
-    """Once, or again and again; then only the first run may fail. Whether all is archived."""
+         enter: Callable[[], None], tidy: Callable[[], None]) -> bool:
+    """Once, or again and again; then only the first run may fail, and of a later one that found nothing to do
+    people read nothing. Whether all is archived. Somebody may have given the cluster another archive between two
+    runs."""
     from skuld_py.cli.showing import print_event
     from skuld_py.errors import SkuldError
 
     is_first = True
     while True:
         try:
+            if not is_first:
+                enter()
             with progress.of_a_run():
                 report = archiver.run(wait_s)
-            _say_report(report, as_json)
+            if is_first or as_json or report.deleted or report.batches or not report.is_done:
+                _say_report(report, as_json)
             tidy()
         except SkuldError as error:
             if is_first or every_s is None:

@@ -5,6 +5,8 @@ No node is asked. It may run while archivers write and while others read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,7 +16,7 @@ from skuld_py.cli.values import DURATION
 from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
-    from skuld_py.archive.compaction import Compacted
+    from skuld_py.archive.compaction import Compacted, OnPart
 
 F = TypeVar("F", bound=Any)
 
@@ -24,7 +26,7 @@ def keep_option(function: F) -> F:
     return click.option(
         "--keep", "keep_days", type=click.IntRange(1, 36_500), metavar="DAYS", default=None,
         show_default="for ever",
-        help="Remove days from the archive on which tasks ended longer ago than this.")(function)
+        help="Remove days from the archive that lie so far behind the newest on which a task ended.")(function)
 
 
 @click.command()
@@ -33,7 +35,8 @@ def keep_option(function: F) -> F:
 @click.option("--grace", "grace_s", type=DURATION, metavar="DURATION", default="1h",
               help="How long files that were replaced stay on the disk, for the sake of who reads them.")
 @json_option
-def compact(root: str, keep_days: int | None, grace_s: float, as_json: bool) -> None:
+@click.pass_context
+def compact(ctx: click.Context, root: str, keep_days: int | None, grace_s: float, as_json: bool) -> None:
     """Merge the small files of an archive, by the day on which tasks ended and by queue, into files of 64 to 256
     MB, and take over what earlier releases wrote (batch=B/queue=Q/day=D). ROOT is a directory of this machine.
 
@@ -48,14 +51,38 @@ def compact(root: str, keep_days: int | None, grace_s: float, as_json: bool) -> 
 
     require("datasource", who="skuld archive compact")
     from skuld_py.archive.arrow_site import Site
+    from skuld_py.cli.failures import INTERRUPTED
+    from skuld_py.cli.stopping import until_stopped
 
     path = local_path(root)
     if path is None:
         raise Refused("bad_root", f"root: {root} is no directory of this machine; what Spark has written elsewhere"
                       " is not compacted", root=root)
     check_archive(root)
-    with Site.held(path) as site:
-        say_compacted(site.compact(keep_days=keep_days, grace_ms=round(grace_s * 1000)), as_json)
+    done: list[Compacted] = []
+    with until_stopped(), Site.held(path) as site:
+        with parts_shown(as_json) as on_part:
+            done.append(site.compact(keep_days=keep_days, grace_ms=round(grace_s * 1000), on_part=on_part))
+        say_compacted(done[0], as_json)
+    if not done:
+        click.echo("interrupted; nothing is lost, and the next compaction goes on", err=True)
+        ctx.exit(INTERRUPTED)
+
+
+@contextmanager
+def parts_shown(as_json: bool) -> Iterator[OnPart | None]:
+    """On a terminal a bar of the day and the queue that are under way."""
+    from skuld_py.cli.bars import PassingBar
+    from skuld_py.cli.showing import console
+
+    if as_json or not console().is_terminal:
+        yield None
+        return
+    bar = PassingBar()
+    try:
+        yield lambda day, queue, share: bar.draw(share, f"compacting what of queue {queue} ended on {day}")
+    finally:
+        bar.wipe()
 
 
 def say_compacted(done: Compacted, as_json: bool) -> None:
@@ -66,5 +93,8 @@ def say_compacted(done: Compacted, as_json: bool) -> None:
              f" unlinked {many(done.unlinked, 'file')}")
     if done.dropped:
         words += f", removed {many(done.dropped, 'task')} of days past"
+    if done.left:
+        words += (f"; left {many(done.left, 'file')} alone, of which the nodes may still have tasks: they are"
+                  " compacted once 'skuld archive' has left none of these")
     print_event(as_json, words, event="compacted", files=done.files, into=done.into, rows=done.rows,
-                unlinked=done.unlinked, dropped=done.dropped)
+                unlinked=done.unlinked, dropped=done.dropped, left=done.left)

@@ -8,6 +8,7 @@ from skuld_py.verbs.progress import Part, Progress, lines_of, number_said
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.live import Live
     from rich.progress_bar import ProgressBar
 
 BAR_CELLS, SHORT_CELLS = 30, 10
@@ -41,6 +42,30 @@ def share_bar(filled: float, words: str) -> RenderableType:
     made = Table.grid(padding=(0, 2))
     made.add_row(ProgressBar(total=1.0, completed=filled, width=BAR_CELLS), words)
     return made
+
+
+class PassingBar:
+    """One bar on a terminal, of which nothing is left when it is wiped."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+
+    def draw(self, filled: float, words: str) -> None:
+        """As it is now."""
+        from rich.live import Live
+
+        from skuld_py.cli.showing import console
+
+        if self._live is None:
+            self._live = Live(console=console(), auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(share_bar(filled, words), refresh=True)
+
+    def wipe(self) -> None:
+        """It is not there any more."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
 
 def _bar(part: Part, cells: int) -> ProgressBar:

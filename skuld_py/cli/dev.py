@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -100,13 +100,13 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
                                node_options=ARCHIVING if archive is not None else ())
         watcher = _Watcher(cluster, as_json)
         try:
-            _start(cluster, archive)
+            watcher.archiver = _start(cluster, archive)
             if queue is not None:
                 watcher.worker = cluster.start_worker(queue, apps, "--slots", str(slots), *words_of(conf, is_ml),
                                                       *kinds_words(kinds, scripts, adopt_s),
                                                       working_directory=Path.cwd())
             with _key_left(cluster) as is_found:
-                known = (cluster, time.monotonic() - began, place, directory is not None)
+                known = (cluster, time.monotonic() - began, place, directory is not None, watcher.archiver)
                 if as_json:
                     _introduce_as_json(*known)
                 else:
@@ -119,10 +119,13 @@ def dev(ctx: click.Context, count: int, port: int, http_port: int | None, direct
             watcher.show_worker()
 
 
-def _start(cluster: LocalCluster, archive: Path | None) -> None:
+def _start(cluster: LocalCluster, archive: Path | None) -> _Archiver | None:
+    """The cluster, and an archiver if there is to be one."""
     cluster.start()
-    if archive is not None:
-        cluster.start_archiver(archive.expanduser().absolute(), "--every", "10s")
+    if archive is None:
+        return None
+    root = archive.expanduser().absolute()
+    return _Archiver(root, cluster.start_archiver(root, "--every", "10s"))
 
 
 @contextlib.contextmanager
@@ -193,8 +196,8 @@ def _check_free(ports: range, option: str = "--port") -> None:
                               port=port) from error
 
 
-def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool, *, is_key_found: bool,
-               worker: tuple[str, int, Path] | None) -> None:
+def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool, archiver: _Archiver | None, *,
+               is_key_found: bool, worker: tuple[str, int, Path] | None) -> None:
     """What runs where, and what to try."""
     from skuld_py.cli.showing import print_table, table
 
@@ -206,6 +209,9 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool,
         rows.add_row("gateway", cluster.gateway_url, "", str(cluster.gateway_log(0)))
     if worker is not None:
         rows.add_row("worker", f"queue {worker[0]}", str(worker[1]), str(worker[2]))
+    if archiver is not None:
+        rows.add_row("archiver", str(archiver.root), str(archiver.running.pid),
+                     str(cluster.worker_log(archiver.running)))
     kind = "" if cluster.key is not None else ", without keys,"
     click.echo(f"cluster {cluster.name}{kind} is ready after {took_s:.1f} s, its files in {place}"
                + ("" if is_kept else " until it stops"))
@@ -218,6 +224,8 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool,
     for line in ("skuld enqueue general 'sup?'", "skuld claim general --lease 30s", "skuld list general",
                  f"kill -9 {cluster.node_process_id(0)}    # a node; the others go on", "skuld status"):
         click.echo(f"  {line}")
+    if archiver is not None:
+        click.echo(f"  skuld history {shlex.quote(str(archiver.root))}    # what ended a minute ago or longer")
     if cluster.gateway_url:
         click.echo(f"  curl {cluster.gateway_url}/v1/queues")
         click.echo(f"Open the dashboard in a browser: {cluster.gateway_url}/dashboard")
@@ -226,15 +234,26 @@ def _introduce(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool,
     click.echo("Ctrl-C stops everything.")
 
 
-def _introduce_as_json(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool) -> None:
+def _introduce_as_json(cluster: LocalCluster, took_s: float, place: Path, is_kept: bool,
+                       archiver: _Archiver | None) -> None:
     from skuld_py.cli.showing import print_json
 
     print_json({"event": "ready", "cluster": cluster.name, "took_s": round(took_s, 1), "directory": str(place),
                 "is_kept": is_kept, "zookeeper": cluster.zookeeper_hosts, "gateway": cluster.gateway_url or None,
                 "client_key": None if cluster.key is None else str(cluster.key),
+                "archive": None if archiver is None else {
+                    "root": str(archiver.root), "process": archiver.running.pid,
+                    "log": str(cluster.worker_log(archiver.running))},
                 "nodes": [{"address": address, "process": cluster.node_process_id(index),
                            "log": str(cluster.node_log(index))}
                           for index, address in enumerate(cluster.addresses)]})
+
+
+class _Archiver(NamedTuple):
+    """The one that runs beside the nodes, and where it writes to."""
+
+    root: Path
+    running: subprocess.Popen[bytes]
 
 
 class _Watcher:
@@ -243,6 +262,7 @@ class _Watcher:
     def __init__(self, cluster: LocalCluster, as_json: bool) -> None:
         self._as_json = as_json
         self.worker: subprocess.Popen[bytes] | None = None
+        self.archiver: _Archiver | None = None
         self._cluster = cluster
         self._read = 0
         self._ended: list[str] = []
@@ -263,10 +283,19 @@ class _Watcher:
         if self.worker is not None and self.worker.poll() is not None:
             self.show_worker()
             self._note("the worker", f" with status {self.worker.returncode}")
+        if self.archiver is not None and self.archiver.running.poll() is not None:
+            self._note_archiver(self.archiver.running)
         for index, address in enumerate(self._cluster.addresses):
             if self._cluster.node_process_id(index) is None:
                 self._note(f"node {address}", f"; its log is {self._cluster.node_log(index)}")
         return any(self._cluster.node_process_id(index) for index in range(len(self._cluster.addresses)))
+
+    def _note_archiver(self, ended: subprocess.Popen[bytes]) -> None:
+        from skuld_py.embedded.process import tail
+
+        log = self._cluster.worker_log(ended)
+        self._note("the archiver", f" with status {ended.returncode}, and what has ended stays on the nodes; the"
+                   f" end of {log}:\n{tail(log)}")
 
     def _note(self, who: str, how: str) -> None:
         if who not in self._ended:

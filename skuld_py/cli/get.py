@@ -6,6 +6,7 @@ only to within the cluster's skew bound.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -93,8 +94,8 @@ def _where_else(client: Client, task_id: bytes) -> str:
         return ""
     if root is None:
         return "; if there was one, it was deleted after it had ended, by --retention"
-    return (f"; if there was one, it was deleted after it had ended, and the archive has it: skuld history {root}"
-            f" --id {to_text(task_id)}")
+    return ("; if there was one, it was deleted after it had ended, and the archive has it: skuld history"
+            f" {shlex.quote(root)} --id {to_text(task_id)}")
 
 
 def show_task(task: Task, at_ms: int, batch: BatchStatus | None = None) -> None:

@@ -40,6 +40,8 @@ _SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
 @click.option("--id", "task_id", metavar="ID", type=TASK_ID, default=None, show_default=False,
               help="This task, with its claims and logs; only its day is looked into.")
 @click.option("--queue", metavar="QUEUE", default=None, show_default="all", help="Only tasks of this queue.")
+@click.option("--key", metavar="KEY", default=None, show_default="all",
+              help="Only tasks with this ordering key; what releases before 0.2 have written has none.")
 @click.option("--state", "states", type=click.Choice(ENDED), multiple=True,
               help="Only tasks that ended so; may be given again, for one of several.")
 @click.option("--since", type=PAST, metavar="WHEN", default=None, show_default="the beginning",
@@ -52,9 +54,9 @@ _SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
               help="Ask this of the table tasks, which holds those that the other options choose.")
 @master_options(MASTER)
 @json_option
-def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[str, ...], since: datetime | None,
-            until: datetime | None, limit: int | None, is_count: bool, sql: str | None, conf: dict[str, str],
-            as_json: bool) -> None:
+def history(root: str, task_id: TaskId | None, queue: str | None, key: str | None, states: tuple[str, ...],
+            since: datetime | None, until: datetime | None, limit: int | None, is_count: bool, sql: str | None,
+            conf: dict[str, str], as_json: bool) -> None:
     """Show tasks that 'skuld archive' has written below ROOT, each once, oldest first.
 
     \b
@@ -63,13 +65,15 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
       ended_ms in milliseconds), attempts, payload, result, error (binary), headers (map), claims (array of token,
       holder, start_ms, end_ms, is_released, outcome, until_ms, error), logs (array of token, seq, entry),
       completed_ms, completed_token, cancelled_ms, not_before_ms, expires_ms, due_ms, retry, deps, seq, batch;
-      and of rows that no earlier release has written: key, unique_name, on_dep_failure, function, arguments
-      (JSON), cluster, schema_version, digest
+      and of rows that no earlier release has written: result_type (text, json or bytes), checkpoint (struct of
+      token, number, at_ms, data), outputs (JSON), key, unique_name, on_dep_failure, function, arguments (JSON),
+      cluster, schema_version, digest
 
     \b
     Examples:
       skuld history /srv/skuld-archive --queue reports --state dead --since 48h
       skuld history /srv/skuld-archive --id 000006cvl5s5o0000000e1k0g5u3k7qh
+      skuld history /srv/skuld-archive --key customer-42 --since 720h --json
       skuld history /srv/skuld-archive --sql "SELECT queue, day, count(*) AS n FROM tasks GROUP BY ALL ORDER BY n"
     """
     from skuld_py.archive.filters import Filters
@@ -80,7 +84,7 @@ def history(root: str, task_id: TaskId | None, queue: str | None, states: tuple[
         raise click.UsageError("--count and --sql exclude each other; count in the query.")
     if queue is not None:
         check_name("queue", queue)
-    uri, filters = check_archive(root), Filters(task_id, queue, states, since, until)
+    uri, filters = check_archive(root), Filters(task_id, queue, states, since, until, key)
     with ExitStack() as stack:
         if sql is not None:
             _show_answer(by_spark(stack, uri, filters, conf), sql, limit, as_json)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from skuld_py.cli.options import json_option
+from skuld_py.cli.values import DAY
 
 
 @click.command()
 @click.argument("root")
 @click.option("--queue", metavar="QUEUE", default=None, show_default="all", help="Only files of this queue.")
-@click.option("--day", metavar="DAY", default=None, show_default="all",
+@click.option("--day", type=DAY, metavar="DAY", default=None, show_default="all",
               help="Only files of tasks that ended on this day, in UTC, as 2026-12-01.")
 @json_option
 def files(root: str, queue: str | None, day: str | None, as_json: bool) -> None:

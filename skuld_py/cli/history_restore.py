@@ -3,7 +3,8 @@
 An id that was deleted stays deleted: nodes refuse it for ever. So a task comes back as a new one, whose payload is
 the document that ``skuld history --json`` shows of the old one, and which is cancelled: no worker gets it, nor can
 it be retried. It cannot be claimed before it is cancelled, for it is not due by then. It has a unique name, so who
-was interrupted says the same again.
+was interrupted says the same again. Nodes allow no name for longer than they keep ended tasks, and say only by a
+refusal how long that is: so names are unique for the longest of some spans that they allow.
 """
 
 from __future__ import annotations
@@ -12,17 +13,24 @@ import json
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from skuld_py.cli.archive import LEFT, MASTER
 from skuld_py.cli.options import connected, json_option, nodes_option, timeout_option
+from skuld_py.cli.spark_options import master_options
 from skuld_py.cli.values import PAST, TASK_ID
 from skuld_py.verbs.words import many
+
+if TYPE_CHECKING:
+    from skuld_py.client.client import Client
 
 EACH = 200
 FAR = timedelta(days=300)
 NAMED = "restored-from"
+WINDOWS_S = (3_600.0, 600.0, 60.0, 10.0, 1.0)
+"""For so long the name of a restored task is unique, or else for so long."""
 
 
 @click.command()
@@ -30,18 +38,23 @@ NAMED = "restored-from"
 @click.option("--into", metavar="QUEUE", default="restored", help="The queue that they come to.")
 @click.option("--id", "task_id", metavar="ID", type=TASK_ID, default=None, show_default=False, help="This task.")
 @click.option("--queue", metavar="QUEUE", default=None, show_default="all", help="Only tasks of this queue.")
+@click.option("--key", metavar="KEY", default=None, show_default="all", help="Only tasks with this ordering key.")
 @click.option("--since", type=PAST, metavar="WHEN", default=None, show_default="the beginning",
               help="Only what was enqueued then or later.")
 @click.option("--until", type=PAST, metavar="WHEN", default=None, show_default="now",
               help="Only what was enqueued before then.")
 @click.option("--limit", type=click.IntRange(1), default=None, show_default="all", help="How many at most.")
+@master_options(MASTER)
 @nodes_option
 @timeout_option("30s")
 @json_option
-def restore(root: str, into: str, task_id: Any, queue: str | None, since: datetime | None, until: datetime | None,
-            limit: int | None, nodes: str, timeout_s: float, as_json: bool) -> None:
+@click.pass_context
+def restore(ctx: click.Context, root: str, into: str, task_id: Any, queue: str | None, key: str | None,
+            since: datetime | None, until: datetime | None, limit: int | None, conf: dict[str, str],
+            nodes: str, timeout_s: float, as_json: bool) -> None:
     """Bring tasks from the archive below ROOT back as data: as new, cancelled tasks, which no worker ever gets.
-    The payload of each is the document that 'skuld history --json' shows.
+    The payload of each is the document that 'skuld history --json' shows. Those of which that is larger than a
+    payload may be are named and left out, and then it ends with 1 instead of 0.
 
     \b
     Examples:
@@ -55,18 +68,56 @@ def restore(root: str, into: str, task_id: Any, queue: str | None, since: dateti
     from skuld_py.model.names import check_name
 
     check_name("into", into)
-    uri, filters = check_archive(root), Filters(task_id, queue, (), since, until)
-    count = 0
+    uri, filters = check_archive(root), Filters(task_id, queue, (), since, until, key)
+    back, windows = list[bool](), [*WINDOWS_S]
     with ExitStack() as stack:
-        found = history.by_arrow(root, filters, {}) or history.by_spark(stack, uri, filters, {})
+        found = history.by_arrow(root, filters, conf) or history.by_spark(stack, uri, filters, conf)
         client = stack.enter_context(connected(nodes, timeout_s))
         rows = iter(found.rows(limit))
         while part := [*islice(rows, EACH)]:
-            far = datetime.now(UTC) + FAR
-            made = client.enqueue_many(into, [json.dumps(history.document(row)).encode() for row in part],
-                                       not_before=far, unique=[f"{NAMED}:{row['id']}" for row in part])
-            client.cancel(*made)
-            count += len(made)
-            for row, new in zip(part, made, strict=True):
-                print_event(as_json, f"{row['id']} is back as {new}", event="restored", id=row["id"], new=str(new))
-    print_event(as_json, f"restored {many(count, 'task')} into queue {into}", event="done", restored=count)
+            back += _brought(client, into, part, windows, as_json)
+    count, left = sum(back), back.count(False)
+    words = f"restored {many(count, 'task')} into queue {into}"
+    print_event(as_json, words + (f", and not {many(left, 'other')}" if left else ""), event="done",
+                restored=count, left=left)
+    if left:
+        ctx.exit(LEFT)
+
+
+def _brought(client: Client, into: str, rows: list[Any], windows: list[float], as_json: bool) -> list[bool]:
+    """Of each row whether it is back; one that is too large is not, and keeps no other one away."""
+    from skuld_py.cli.showing import print_event
+    from skuld_py.errors import Refused
+
+    try:
+        made = _stored(client, into, rows, windows)
+    except Refused as refusal:
+        if refusal.code != "payload_too_large":
+            raise
+        if half := len(rows) // 2:
+            return [*_brought(client, into, rows[:half], windows, as_json),
+                    *_brought(client, into, rows[half:], windows, as_json)]
+        print_event(as_json, f"{rows[0]['id']} is not back: what 'skuld history --json' shows of it is larger than"
+                    f" a payload may be ({refusal.message})", event="left", id=rows[0]["id"], why=refusal.message)
+        return [False]
+    client.cancel(*made)
+    for row, new in zip(rows, made, strict=True):
+        print_event(as_json, f"{row['id']} is back as {new}", event="restored", id=row["id"], new=str(new))
+    return [True] * len(rows)
+
+
+def _stored(client: Client, into: str, rows: list[Any], windows: list[float]) -> list[Any]:
+    """Tasks that have these rows as payloads; their ids. Of the windows those go that the nodes refuse."""
+    from skuld_py.cli.history import document
+    from skuld_py.errors import Refused
+
+    payloads = [json.dumps(document(row)).encode() for row in rows]
+    names = [f"{NAMED}:{row['id']}" for row in rows]
+    while True:
+        try:
+            return [*client.enqueue_many(into, payloads, not_before=datetime.now(UTC) + FAR, unique=names,
+                                         unique_window_s=windows[0])]
+        except Refused as refusal:
+            if refusal.code != "bad_unique" or len(windows) == 1:
+                raise
+            windows.pop(0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     DurationKind = click.ParamType[float, str | float]
     TaskIdKind = click.ParamType[TaskId, str | TaskId]
     MomentKind = click.ParamType[datetime, str | datetime]
+    DayKind = click.ParamType[str, str]
     HeaderKind = click.ParamType[tuple[str, str], str | tuple[str, str]]
     ClaimTokenKind = click.ParamType[tuple[int, bytes], str | tuple[int, bytes]]
 else:  # older releases of click have no type parameters
-    DurationKind = TaskIdKind = MomentKind = HeaderKind = ClaimTokenKind = click.ParamType
+    DurationKind = TaskIdKind = MomentKind = DayKind = HeaderKind = ClaimTokenKind = click.ParamType
 
 DAY_S = 24 * 3600.0
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S, "": 1.0}
@@ -84,6 +85,19 @@ class Moment(MomentKind):
     def _apart(self, seconds: float) -> datetime:
         span = timedelta(seconds=seconds)
         return datetime.now(UTC) - span if self._is_past else datetime.now(UTC) + span
+
+
+class Day(DayKind):
+    """A day: ``2026-12-01``."""
+
+    name = "day"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """As days are written, whichever way of ISO 8601 this one was."""
+        try:
+            return date.fromisoformat(value.strip()).isoformat()
+        except ValueError:
+            self.fail(f"{value!r} is no day; write 2026-12-01.", param, ctx)
 
 
 class HeaderText(HeaderKind):
@@ -170,6 +184,7 @@ DURATION = Duration()
 PATIENCE = Duration(least_s=0.001)
 MOMENT = Moment()
 PAST = Moment(is_past=True)
+DAY = Day()
 HEADER = HeaderText()
 SETTING = HeaderText("setting")
 TASK_ID = TaskIdText()

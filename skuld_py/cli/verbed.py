@@ -27,7 +27,8 @@ class Verbed(click.Command):
                      **extra: Any) -> click.Context:
         """Of the verb below if the first word names one, else of this one."""
         if args and args[0] in self.commands:
-            own = click.Context(self, info_name=info_name, parent=parent)
+            # not of this one, whose ROOT would stand in the usage of the verb below
+            own = click.Context(click.Command(self.name), info_name=info_name, parent=parent)
             return self.commands[args[0]].make_context(args[0], args[1:], parent=own)
         return super().make_context(info_name, args, parent, **extra)
 

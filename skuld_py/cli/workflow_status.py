@@ -61,8 +61,8 @@ def status(id: str, nodes: str, timeout_s: float, as_json: bool) -> None:
         books = books_of(found, feeders)
         depths = depths_of(client, found)
         troubles = troubles_of(found, feeders, seals_of(client, found)) + failing_of(client, found, depths or {})
-    roots = {name: {"drawn": book.next, "complete": book.completed, "deferred": book.deferred,
-                    "pending": book.pending, "is_drained": book.is_drained} for name, book in books.items()}
+    roots = {name: {"drawn": book.next, "complete": book.completed, "pending": book.pending,
+                    "is_drained": book.is_drained} for name, book in books.items()}
     print_event(as_json, line_of(found), **document(found), roots=roots, starved=starved,
                 troubles=troubles, segments={step: attrs.asdict(depth) for step, depth in (depths or {}).items()})
     if as_json:

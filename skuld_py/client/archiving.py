@@ -70,16 +70,18 @@ class Archiving(Setting):
     def enter_archive(self, root: str, archive: str = "", *, replaces: bool = False) -> Work[None]:
         """Say into which archive the cluster's ended tasks go: ``root`` is the place, ``archive`` the name that
         its manifest has, if it has one. Refused as ``other_archive`` where they go elsewhere, unless this one
-        ``replaces`` that. A cluster of an earlier release keeps no such thing: there nothing is said."""
+        ``replaces`` that. One that was moved is the same, and its new place is noted; one that had no name yet is
+        known by it from then on. A cluster of an earlier release keeps no such thing: there nothing is said."""
         wanted = _archive_of(root, archive)
         for is_last in (False, True):
             try:
                 values = yield from self._values(ARCHIVE, ARCHIVE)
                 found = _root_of(values.get(ARCHIVE))
-                if found is not None and found.is_of(wanted):
+                is_known = found is not None and found.is_of(wanted)
+                if found is not None and is_known and (is_last or found.says(wanted)):
                     return
-                if found is not None and (is_last or not replaces):
-                    raise Refused("other_archive", _other_archive(found, root), root=found.root)
+                if found is not None and not is_known and (is_last or not replaces):
+                    raise other_archive(found.root, root)
                 yield from self._set(ARCHIVE, ARCHIVE, wanted.encode())
             except Refused as refusal:
                 if refusal.code != "unknown_setting":
@@ -169,12 +171,14 @@ def _archive_of(root: str, archive: str) -> ArchiveRoot:
     return ArchiveRoot(root, archive)
 
 
-def _other_archive(found: ArchiveRoot, root: str) -> str:
-    if found.root == root:
-        return (f"root: {root} has another archive than this cluster's; if its disk is not mounted, mount it, or"
-                " with --replace begin this one")
-    return (f"root: this cluster's ended tasks go to the archive at {found.root}, and would be scattered over two;"
-            " archive to that one, or with --replace from now on to this one")
+def other_archive(known: str, root: str) -> Refused:
+    """What is said of a root when the cluster's archive is another one, known to be at ``known``."""
+    words = (f"root: {root} has another archive than this cluster's; if its disk is not mounted, mount it, or with"
+             " --replace begin this one")
+    if known != root:
+        words = (f"root: this cluster's ended tasks go to the archive at {known}, and would be scattered over two;"
+                 " archive to that one, or with --replace from now on to this one")
+    return Refused("other_archive", words, root=known)
 
 
 def _root_of(value: bytes | None) -> ArchiveRoot | None:

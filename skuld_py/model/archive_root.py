@@ -30,6 +30,10 @@ class ArchiveRoot:
         """Whether both are the same archive."""
         return self.archive == other.archive if self.archive and other.archive else self.root == other.root
 
+    def says(self, other: ArchiveRoot) -> bool:
+        """Whether nothing is to be noted of the other, the same archive: no other place, and no name."""
+        return self.root == other.root and bool(self.archive or not other.archive)
+
 
 def decode_root(value: bytes) -> ArchiveRoot:
     """The value of a register; raises ``ValueError`` when it is none."""

@@ -27,7 +27,7 @@ from itertools import pairwise
 
 import attrs
 
-from skuld_py.model.prelude import DEPS, NAMED, PRELUDE, TIME_MS_MAX, Prelude
+from skuld_py.model.prelude import DEPS, NAMED, PRELUDE, PRELUDE_BYTES_MAX, TIME_MS_MAX, Prelude
 
 HEADER = struct.Struct(">iB")
 PRIORITY_MIN, PRIORITY_MAX = -(1 << 31), (1 << 31) - 1
@@ -287,6 +287,15 @@ class Body:
             return cls(header, 0, 0, rest)
         prelude, size = Prelude.decode(header.prelude, rest)
         return cls.of(header, prelude, rest[size:])
+
+    @classmethod
+    def options_of(cls, record: bytes) -> Body:
+        """As ``decode``, with no payload: that may be a MiB, and is not copied."""
+        header = header_of(record)
+        if not header.prelude:
+            return cls(header)
+        at = 2 + int.from_bytes(record[:2], "big")
+        return cls.of(header, Prelude.decode(header.prelude, record[at : at + PRELUDE_BYTES_MAX])[0], b"")
 
     @classmethod
     def of(cls, header: Header, prelude: Prelude, payload: bytes) -> Body:

@@ -207,7 +207,8 @@ def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _moves(described: m.Described) -> list[str]:
-    """Data on its way, a line for each node and kind; suspects first, since their votes are missing."""
+    """Data on its way, a line for each node and kind; suspects first, since their votes are missing. One that is
+    done is told of no more soon, so it is the number of partitions that falls."""
     words = {"suspect": "fills {} again from the others and does not vote there until then",
              "learner": "takes {} over", "zombie": "hands {} off"}
     found = []
@@ -219,7 +220,7 @@ def _moves(described: m.Described) -> list[str]:
                 moved = sum(row.rows for row in rows)
                 done = sum(row.is_done for row in rows)
                 found.append(f"node {name} {what.format(many(len(rows), 'partition'))}{reason}: {moved:,} rows"
-                             f" so far, {done} of {len(rows)} done")
+                             f" so far{f', {done} of {len(rows)} done' if done else ''}")
     return found
 
 

@@ -11,7 +11,7 @@ from archive.ended import plain
 from archive.world import PARTITIONS, Stop, World, world
 from skuld_py.archive import archiver as archiving
 from skuld_py.archive.archiver import Archiver, Given, Question, Report
-from skuld_py.archive.pacing import REST_S_MAX, AtMost, Yielding
+from skuld_py.archive.pacing import Yielding
 from skuld_py.client.archiving import Page
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused, SkuldError, Uncertain
@@ -55,59 +55,14 @@ def test_a_full_batch_is_written_before_the_next_page_is_asked_for(monkeypatch: 
                          ("archived", 2)]
 
 
-def test_with_a_rate_batches_are_smaller_and_the_next_is_read_when_it_allows_that(
-        monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiving, "AT_ONCE", 1)
-    over = world(4, 4, 1)
-    read_s: list[float] = []
-
-    def offered(questions: Sequence[Question]) -> Sequence[Page | SkuldError]:
-        read_s.append(over.now_s)
-        return World.offered(over, questions)
-    monkeypatch.setattr(over, "offered", offered)
-
-    report = archiver(over, pace=AtMost(2)).run(wait_s=0)
-
-    written = [count for what, count in over.said if what == "written"]
-    assert (report.deleted, sum(written)) == (9, 9) and len(written) >= 2
-    assert all(count <= 4 for count in written)
-    assert max(read_s) >= (9 - 1) / 2 and over.pauses == len({*read_s}) - 1
-
-
-def test_with_a_rate_no_more_pages_are_asked_for_at_once_than_it_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiving, "PAGE_TASKS", 2, raising=False)
+def test_no_more_pages_are_asked_for_than_make_a_batch_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "PAGE_TASKS", 2)
+    monkeypatch.setattr(archiving, "BATCH_TASKS", 4)
     over = world(8, 8, 8, ahead=8)
 
-    archiver(over, pace=AtMost(1)).run(wait_s=0)
+    archiver(over).run(wait_s=0)
 
-    assert [count for what, count in over.said if what == "written"] == [2] * 12
-
-
-@pytest.mark.parametrize(("rate", "gone"), [(0.5, [0, 2, 4]), (0.3, [2, 4, 6])])
-def test_before_a_long_rest_all_that_was_read_is_written_and_confirmed(rate: float, gone: list[int]) -> None:
-    """By its end the pages may be another archiver's. Over a short one it is written."""
-    over, seen = world(6, ahead=3), list[int]()
-    running = archiver(over, pace=AtMost(rate))
-
-    def pause(seconds: float) -> None:
-        assert (seconds > REST_S_MAX) is (rate < 2 / REST_S_MAX)
-        seen.append(len(over.deleted))
-        World.pause(over, seconds)
-    running._pause = pause
-    report = running.run(wait_s=0)
-
-    assert (report.deleted, report.written, report.is_done) == (6, 6, True)
-    assert seen == gone
-
-
-def test_what_went_before_a_long_rest_begins_patience_anew_behind_it() -> None:
-    over = world(2, 1, ahead=3)
-    over.awaited[1] = ("h:2",)
-
-    report = archiver(over, pace=AtMost(0.1)).run(wait_s=10)
-
-    assert (report.deleted, report.waiting) == (2, {1: ("h:2",)})
-    assert 30 <= over.now_s < 32
+    assert [count for what, count in over.said if what == "written"] == [4] * 6
 
 
 def test_without_a_rate_no_batch_waits() -> None:
@@ -119,8 +74,9 @@ def test_without_a_rate_no_batch_waits() -> None:
 
 
 def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of other archivers' pages, and of releases that do not count, nothing is known."""
-    over, pace = world(4, ahead=4), Yielding()
+    """Of other archivers' pages, and of releases that do not count, nothing is known. Before there is any page
+    all are asked."""
+    over, pace = world(4, ahead=4), Yielding(PARTITIONS)
     said: list[tuple[str, int, int]] = []
     monkeypatch.setattr(pace, "told", lambda now_s, partition, ended: said.append(("told", partition, ended)))
     monkeypatch.setattr(pace, "went", lambda partition, tasks: said.append(("went", partition, tasks)))
@@ -136,12 +92,24 @@ def test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace(monkeypat
 
     assert report.deleted == 4
     assert [each for each in said if each[0] == "went"] == [("went", 0, 2)] * 2
-    assert {each for each in said if each[0] == "told"} == {("told", 0, 7)}
+    assert said[:2] == [("told", 0, 7), ("told", 1, 8)] and over.asked[:3] == [0, 1, 2]
+    assert {each for each in said[2:] if each[0] == "told"} == {("told", 0, 7)}
+
+
+def test_what_has_ended_is_told_without_what_was_deleted_since() -> None:
+    over, told = world(5, 3, 0, ahead=2), list[tuple[int, int]]()
+    collectable = over.collectable
+    over.collectable = lambda question: attrs.evolve(  # type: ignore[method-assign]
+        collectable(question), ended=len(over.tasks[question.partition]) + 1)
+
+    archiver(over, on_batch=lambda report: told.append((report.deleted, report.ended))).run(wait_s=0)
+
+    assert len(told) > 1 and all(deleted + ended == 8 + PARTITIONS for deleted, ended in told)
 
 
 @pytest.mark.parametrize("answer", [0, Uncertain("timeout", "no answer")])
 def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answer: int | SkuldError) -> None:
-    over, pace, forgotten = world(2, 2, ahead=4), Yielding(), list[int]()
+    over, pace, forgotten = world(2, 2, ahead=4), Yielding(PARTITIONS), list[int]()
     pace.forget = forgotten.append  # type: ignore[method-assign]
     archived = over.archived
     over.archived = lambda pages: [  # type: ignore[method-assign]
@@ -153,8 +121,8 @@ def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answ
 
 
 def test_what_another_archiver_deletes_does_not_hide_what_ends() -> None:
-    over, pace, forgotten = world(ahead=4), Yielding(), list[int]()
-    pace.forget = forgotten.append  # type: ignore[method-assign]
+    over, pace, forgotten = world(ahead=4), Yielding(PARTITIONS), list[int]()
+    pace.over = forgotten.append  # type: ignore[method-assign]
     collectable = over.collectable
     over.collectable = lambda question: attrs.evolve(  # type: ignore[method-assign]
         collectable(question), is_others=question.partition == 1)
@@ -165,23 +133,24 @@ def test_what_another_archiver_deletes_does_not_hide_what_ends() -> None:
 
 
 def test_a_partition_that_is_done_or_has_no_leader_does_not_keep_what_ends_unknown() -> None:
-    """It told once, and tells no more in this run."""
-    over, pace = world(0, 40, 1, ahead=4), Yielding()
+    """The one is asked for its number, the other tells no more."""
+    over, pace = world(0, 40, 1, ahead=4), Yielding(PARTITIONS)
     collectable = over.collectable
 
     def offered(question: Question) -> Page:
         over.now_s += 1
-        if question.partition == 2 and 2 in asked:
+        asked.append(question.partition)
+        if asked.count(2) > 2 and question.partition == 2:
             raise Refused("no_leader", "no leader")
-        asked.add(question.partition)
         return collectable(question)
-    asked: set[int] = set()
+    asked: list[int] = []
     over.collectable = offered  # type: ignore[method-assign]
 
     report = archiver(over, pace=pace).run(wait_s=0)
 
     assert (report.deleted, report.waiting) == (41, {2: ("its leader",)})
     assert pace.ends is not None
+    assert over.asked.count(0) >= 2 and over.asked.count(2) == 1
 
 
 def test_a_batch_is_full_by_its_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,7 +429,7 @@ def test_what_cannot_be_written_is_no_end_of_the_rest_and_the_run_says_so() -> N
     report = archiver(over).run(wait_s=10)
 
     assert report.refused == refused and not report.is_done and report.waiting == {}
-    assert over.now_s == 0 and over.tasks[1] == []
+    assert over.now_s <= archiving.STUCK_S and over.tasks[1] == []
     assert report.deleted == 14 and len(over.tasks[0]) == 2
 
 

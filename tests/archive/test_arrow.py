@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,24 +20,43 @@ from click.testing import CliRunner
 from archive.ended import DAY_MS, NAMES, NOON_MS, plain
 from skuld_py.archive import arrow_files, spark_store
 from skuld_py.archive.arrow_files import table_of, type_of
+from skuld_py.archive.arrow_history import ArrowHistory
 from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.filters import Filters
+from skuld_py.archive.live import live
 from skuld_py.archive.manifest import Manifest
 from skuld_py.archive.places import uri_of
-from skuld_py.archive.rows import COLUMNS, PARTITIONED_BY, SCHEMA_VERSION, day_of, ended_ms, row_of, task_of
+from skuld_py.archive.rows import COLUMNS, SCHEMA_VERSION, day_of, ended_ms, row_of, task_of
 from skuld_py.archive.spark_history import History
 from skuld_py.archive.spark_store import spark
+from skuld_py.cli.history import history
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
+from skuld_py.model.body import Body, Header
 from skuld_py.model.ids import to_text
+from skuld_py.model.task import Task
+from skuld_py.testing import MemoryClient
 from skuld_py.worker.spark_session import SparkRuntime
 
 QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.driver.memory": "512m",
          "spark.sql.shuffle.partitions": "1"}
-OF_688CABF = [*COLUMNS][: [*COLUMNS].index("result_type")]
-"""The columns of the first release that had an archive."""
-OLD = [plain(number, NAMES[number % 3], at_ms=NOON_MS + number * DAY_MS // 4) for number in range(0, 8, 2)]
-NEW = [plain(100 + number, NAMES[number % 4], at_ms=NOON_MS + number * DAY_MS // 4, state=state)
+_CLAIMS = ("array<struct<token: bigint, holder: string, start_ms: bigint, end_ms: bigint, is_released: boolean,"
+           " outcome: string, until_ms: bigint, error: binary>>")
+OF_688CABF = {
+    "id": "string", "priority": "int", "state": "string", "death": "string", "enqueued_ms": "bigint",
+    "ended_ms": "bigint", "attempts": "int", "payload": "binary", "result": "binary", "error": "binary",
+    "headers": "map<string, string>", "claims": _CLAIMS,
+    "logs": "array<struct<token: bigint, seq: bigint, entry: binary>>", "completed_ms": "bigint",
+    "completed_token": "bigint", "cancelled_ms": "bigint", "not_before_ms": "bigint", "expires_ms": "bigint",
+    "due_ms": "bigint", "retry": "struct<max_attempts: bigint, backoff_ms: bigint, factor_percent: bigint,"
+    " backoff_max_ms: bigint, jitter_percent: bigint>", "deps": "array<string>", "seq": "bigint"}
+"""The columns in files of the first release that had an archive, as it wrote them, whatever they are today."""
+FIRST_RELEASE = Path(__file__).parent / "first-release"
+"""What that release itself wrote of the tasks below, by its Spark."""
+OLD = [plain(number, NAMES[number % 3], at_ms=NOON_MS + number * DAY_MS // 4, state=state)
+       for number, state in zip(range(0, 8, 2), ("completed", "dead", "cancelled", "completed"), strict=True)]
+NEW = [attrs.evolve(plain(100 + number, NAMES[number % 4], at_ms=NOON_MS + number * DAY_MS // 4, state=state),
+                    key="customer-42" if number % 2 else "")
        for number, state in enumerate(("completed", "dead", "cancelled", "dead", "completed"))]
 
 
@@ -45,20 +67,19 @@ def write_old(root: Path, batch: str) -> None:
         directory = root / f"batch={batch}" / f"queue={row['queue']}" / f"day={row['day']}"
         directory.mkdir(parents=True, exist_ok=True)
         table = table_of([tuple(row.values())], batch)
-        pq.write_table(table.select([name for name in OF_688CABF if name not in PARTITIONED_BY]),
-                       directory / f"{row['id']}.parquet")
+        columns = [table.column(name).cast(type_of(kind)) for name, kind in OF_688CABF.items()]
+        pq.write_table(pa.table(columns, [*OF_688CABF]), directory / f"{row['id']}.parquet")
 
 
 def write_new(root: Path, batch: str) -> None:
     with Site.held(root) as site:
-        site.store.write(batch, [row_of(task, cluster="prod", digest=5) for task in NEW])
+        site.store.write(batch, [row_of(task, Body(Header(task.queue), key=task.key), "prod", 5) for task in NEW])
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("archive") / "100% ä"
-    made.mkdir()
-    write_old(made, "20251101T000000.000Z-00000000")
+    shutil.copytree(FIRST_RELEASE, made)
     write_new(made, "20261101T000000.000Z-00000000")
     return made
 
@@ -76,6 +97,17 @@ def test_files_lie_by_day_of_the_end_and_queue_sorted_and_with_statistics(root: 
         assert set(found.column("cluster").to_pylist()) == {"prod"}
         assert found.schema.field("ended").type == pa.timestamp("ms", "UTC")
     assert not list((root / "_writing").iterdir())
+
+
+def test_old_files_that_tests_make_are_as_the_first_release_wrote_them(tmp_path: Path) -> None:
+    write_old(tmp_path, "b")
+    ours, theirs = ({path.parts[-3:-1]: pq.read_table(path, partitioning=None) for path in root.rglob("*.parquet")}
+                    for root in (tmp_path, FIRST_RELEASE))
+
+    assert ours.keys() == theirs.keys() and len(ours) == len(OLD)
+    for place, table in theirs.items():
+        assert table.schema.names == [*OF_688CABF]
+        assert table.cast(ours[place].schema).to_pylist() == ours[place].to_pylist()
 
 
 def test_types_are_read_from_their_texts() -> None:
@@ -104,47 +136,110 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRuntime]:
         yield made
 
 
-@pytest.fixture
-def ask(root: Path, runtime: SparkRuntime, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """``skuld history`` with these options; the lines of its answer."""
+@pytest.fixture(scope="module")
+def taken_over(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same archive, whose old files compaction has taken over."""
+    made = tmp_path_factory.mktemp("taken-over") / "archive"
+    shutil.copytree(root, made)
+    with Site.held(made) as site:
+        assert site.compact(grace_ms=0).rows == len(OLD)
+    return made
+
+
+@pytest.fixture(params=["side by side", "taken over"])
+def place(request: pytest.FixtureRequest, root: Path, taken_over: Path, runtime: SparkRuntime,
+          monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One of the two; whatever asks Spark of it asks this file's."""
     @contextmanager
     def shared(*_: object) -> Iterator[SparkRuntime]:
         yield runtime
     monkeypatch.setattr(spark_store, "spark", shared)
+    return root if request.param == "side by side" else taken_over
 
-    def answer(*options: str) -> list[Any]:
-        ran = CliRunner().invoke(main, ["history", str(root), "--json", *options], catch_exceptions=False)
-        assert ran.exit_code == 0, ran.output
-        return [json.loads(line) for line in ran.stdout.splitlines()]
-    return answer
+
+def said(*words: str | Path) -> list[str]:
+    """The lines of what ``skuld history`` prints."""
+    ran = CliRunner().invoke(main, ["history", *map(str, words)], catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    return ran.stdout.splitlines()
+
+
+EVERY = sorted([*OLD, *NEW], key=lambda task: bytes(task.id))
+LATER = datetime.fromtimestamp((NOON_MS + DAY_MS) / 1000, UTC).isoformat()
+LATE = [task for task in EVERY if task.enqueued_ms >= NOON_MS + DAY_MS]
+CHOOSING: dict[str, list[tuple[list[str], list[Task]]]] = {
+    "--id": [([to_text(task.id)], [task]) for task in (OLD[3], NEW[3])],
+    "--queue": [([queue], [task for task in EVERY if task.queue == queue]) for queue in NAMES[:2]],
+    "--key": [(["customer-42"], [task for task in EVERY if task.key])],
+    "--state": [([state], [task for task in EVERY if task.state == state])
+                for state in ("completed", "cancelled", "dead")],
+    "--since": [([LATER], LATE)], "--until": [([LATER], [task for task in EVERY if task not in LATE])],
+    "--limit": [(["3"], EVERY[:3]), (["99"], EVERY)],
+    "--conf": [(["spark.sql.shuffle.partitions=1"], EVERY)], "--master": [(["local[1]"], EVERY)],
+    "--json": [([], EVERY)],
+}
+"""Of each option that chooses tasks, or how they are found, values and what they choose."""
+QUERY = ("SELECT schema_version AS v, count(*) AS n, count(enqueued) AS e, min(ended) < max(ended) AS d FROM tasks"
+         " GROUP BY 1 ORDER BY 1")
+SAYING: dict[str, tuple[list[str], list[Any]]] = {
+    "--count": ([], [{"count": len(EVERY)}]),
+    "--sql": ([QUERY], [{"v": None, "n": len(OLD), "e": len(OLD), "d": True},
+                        {"v": SCHEMA_VERSION, "n": len(NEW), "e": len(NEW), "d": True}]),
+}
+"""Of the others what is said."""
+OPTIONS = [option.opts[0] for option in history.params if isinstance(option, click.Option)]
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_rows_of_the_first_release_and_of_this_one_answer_every_option_together(
-        ask: Any, root: Path, runtime: SparkRuntime) -> None:
-    every = sorted([*OLD, *NEW], key=lambda task: bytes(task.id))
-    found = [*History(runtime.session, uri_of(root), Filters()).rows()]
-    assert [task_of(row).id for row in found] == [task.id for task in every]
-    new = {to_text(task.id): task for task in NEW}
-    assert [task_of(row) for row in found if row["id"] in new] == [
-        task for task in every if to_text(task.id) in new]
-    assert {row["schema_version"] for row in found if row["id"] not in new} == {None}
-    assert all(row["enqueued"] is not None and row["ended"] is not None for row in found)
+@pytest.mark.parametrize("option", OPTIONS)
+def test_rows_of_the_first_release_and_of_this_one_answer_each_option_together(place: Path, option: str) -> None:
+    """An option that is new has no answer here, and fails."""
+    if option in SAYING:
+        values, wanted = SAYING[option]
+        assert [json.loads(line) for line in said(place, "--json", option, *values)] == wanted
+        assert len(said(place, option, *values)) == len(wanted) + (option == "--sql")
+        return
+    for values, tasks in CHOOSING[option]:
+        asked = [] if option == "--json" else [option, *values]
+        ids = [to_text(task.id) for task in tasks]
+        assert [json.loads(line)["id"] for line in said(place, "--json", *asked)] == ids, asked
+        lines = said(place, *asked)
+        shown = lines[0].split()[1:] if option == "--id" else [line.split()[0] for line in lines[1:]]
+        assert shown == ids, asked
+        assert said(place, "--count", *asked) == [str(len(ids))], asked
 
-    later = datetime.fromtimestamp((NOON_MS + DAY_MS) / 1000, UTC).isoformat()
-    late = [task for task in every if task.enqueued_ms >= NOON_MS + DAY_MS]
-    assert ask("--count") == [{"count": len(every)}]
-    assert [row["id"] for task in (OLD[3], NEW[3]) for row in ask("--id", to_text(task.id))] == [
-        to_text(OLD[3].id), to_text(NEW[3].id)]
-    for options, wanted in (
-        (("--queue", "007"), [task for task in every if task.queue == "007"]),
-        (("--state", "dead"), [task for task in every if task.state == "dead"]),
-        (("--since", later), late), (("--until", later), [task for task in every if task not in late]),
-        (("--limit", "3"), every[:3]),
-    ):
-        assert [row["id"] for row in ask(*options)] == [to_text(task.id) for task in wanted], options
-    query = ("SELECT schema_version AS v, count(*) AS n, min(ended) < max(ended) AS d FROM tasks GROUP BY 1"
-             " ORDER BY 1")
-    assert ask("--sql", query) == [{"v": None, "n": len(OLD), "d": True},
-                                   {"v": SCHEMA_VERSION, "n": len(NEW), "d": True}]
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_rows_of_the_first_release_are_the_tasks_that_they_were(root: Path, taken_over: Path,
+                                                                runtime: SparkRuntime) -> None:
+    """It kept no checkpoint."""
+    old = {to_text(task.id) for task in OLD}
+    wanted = [attrs.evolve(task, checkpoint=None) if to_text(task.id) in old else task for task in EVERY]
+    readers = (History(runtime.session, uri_of(root), Filters()), ArrowHistory(live(taken_over), Filters()))
+    for rows in ([*reader.rows()] for reader in readers):
+        assert [task_of(row) for row in rows] == wanted
+        assert all(row["enqueued"] is not None and row["ended"] is not None for row in rows)
+        assert {row["schema_version"] for row in rows if row["id"] in old} == {None}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_rows_of_both_releases_are_restored_together(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MemoryClient() as client:
+        @contextmanager
+        def connected(*_: object) -> Iterator[MemoryClient]:
+            yield client
+        monkeypatch.setattr("skuld_py.cli.history_restore.connected", connected)
+        lines = said("restore", place, "--json")
+        back = [json.loads(client.get(json.loads(line)["new"]).payload)["id"] for line in lines[:-1]]
+
+    assert back == [to_text(task.id) for task in EVERY]
+
+
+def test_files_of_both_releases_are_printed_once_old_ones_are_taken_over(taken_over: Path) -> None:
+    rows = [json.loads(line) for line in said("files", taken_over, "--json")]
+
+    assert sum(row["rows"] for row in rows) == len(EVERY)
+    assert {row["queue"] for row in rows} == {task.queue for task in EVERY}

@@ -129,6 +129,6 @@ def test_rows_that_are_written_have_these_ends() -> None:
 
     store = Store()
     with pytest.raises(Refused):
-        Rows(store, "c", lambda: 0, lambda rows: (_ for _ in ()).throw(Refused("x", "y"))).write("b", [])
-    Rows(store, "c", lambda: 0, lambda rows: [(1, 2)]).write("b", [])
+        Rows(store, "c", lambda rows: (_ for _ in ()).throw(Refused("x", "y"))).write("b", [])
+    Rows(store, "c", lambda rows: [(1, 2)]).write("b", [])
     assert store.rows == [(1, 2)]

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from archive.ended import DAY_MS, NOON_MS, plain
 from skuld_py.archive.filters import Filters
+from skuld_py.archive.live import has_only, may_have
+from skuld_py.archive.manifest import File
 from skuld_py.archive.rows import day_of
 from skuld_py.model.body import WINDOW_MS_MAX
 from skuld_py.model.ids import TaskId, to_text
@@ -36,6 +38,14 @@ def test_times_choose_days_as_well() -> None:
 def test_queue_and_states() -> None:
     assert list(Filters(queue="007", states=("dead", "cancelled")).conditions()) == [
         ("queue", "=", "007"), ("state", "in", ("dead", "cancelled"))]
+
+
+def test_a_key_is_in_no_name_of_a_directory_and_known_of_no_file_as_a_whole() -> None:
+    file = File("files/d/q/1.parquet", "q", "d", 1, 1, "a", "b", 0, 0, 0, 0)
+
+    assert list(Filters(key="customer-42").conditions()) == [("key", "=", "customer-42")]
+    assert may_have(file, Filters(key="customer-42")) and not has_only(file, Filters(key="customer-42"))
+    assert has_only(file, Filters())
 
 
 def test_a_time_before_all_days_is_the_first() -> None:

@@ -20,6 +20,8 @@ from skuld_py.model.task import Task
 
 pytestmark = pytest.mark.slow
 LEAST_STEPS = 20
+SHARES = 4
+"""Steps are tried in so many tests: each step is a process of its own, and a busy machine takes seconds for it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,11 +40,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize(("work", "after"), [(compact, FIRST), (archive, TASKS)])
 def test_killed_before_any_step_it_loses_nothing_doubles_nothing_and_leaves_nothing(
-        filled: Path, tmp_path: Path, work: Callable[[Path], None], after: list[Task]) -> None:
+        filled: Path, tmp_path: Path, work: Callable[[Path], None], after: list[Task], share: int) -> None:
     root = tmp_path / "archive"
-    for step in count(1):
+    for step in count(1 + share, SHARES):
         shutil.copytree(filled, root)
         was_killed = killed(work, root, step)
         assert kept(root) in (ids_of(FIRST), ids_of(after)), step

@@ -298,9 +298,9 @@ def test_a_compaction_holds_as_many_rows_as_fit_and_a_sample_of_the_ids(
     monkeypatch.setattr(compaction, "SAMPLED_IDS", sampled)
     held, ids, take, sample = list[int](), list[int](), compaction._Outputs.take, compaction._sample
 
-    def took(outputs: compaction._Outputs, table: pa.Table) -> None:
+    def took(outputs: compaction._Outputs, table: pa.Table) -> int:
         held.append(table.num_rows)
-        take(outputs, table)
+        return take(outputs, table)
 
     def sampling(path: Path, every: int) -> list[str]:
         ids.append(len(found := sample(path, every)))
@@ -369,7 +369,8 @@ NEW_ONES = [plain(200 + number, at_ms=NOON_MS) for number in range(3)]
 def test_days_that_are_too_old_go_as_a_whole(tmp_path: Path, site: Site) -> None:
     filled(site)
     first = day_of(NOON_MS + DAY_MS)
-    keep_days = (datetime.now(UTC).date() - date.fromisoformat(first)).days
+    newest = max(day_of(ended_ms(task) or 0) for task in TASKS)
+    keep_days = (date.fromisoformat(newest) - date.fromisoformat(first)).days
 
     site.compact(keep_days=keep_days)
 
@@ -442,6 +443,8 @@ def test_a_second_root_is_refused_with_the_remedy() -> None:
         assert client.archive_root() is None
         client.enter_archive("/srv/a", "name")
         client.enter_archive("/mnt/a", "name")
+        assert client.archive_root() == "/mnt/a"
+        client.enter_archive("/srv/a", "name")
         with pytest.raises(Refused, match=r"archive at /srv/a.* --replace") as refusal:
             client.enter_archive("/srv/b", "other")
         assert refusal.value.code == "other_archive"

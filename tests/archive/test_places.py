@@ -54,6 +54,21 @@ def test_a_batch_is_synced_whole_then_renamed_and_that_is_synced(
     assert (root / "batch=b1" / "queue=q" / "day=2026-11-22" / "part-0.parquet").exists()
 
 
+@pytest.mark.parametrize("step", ["stat", "listdir"])
+def test_an_archive_that_may_not_be_read_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                             step: str) -> None:
+    (tmp_path / "batch=b1").mkdir()
+    assert check_archive(str(tmp_path)) == f"file://{tmp_path}"
+
+    def denied(path: object, **_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    monkeypatch.setattr(os, step, denied)
+
+    with pytest.raises(Refused, match="cannot be read: Permission denied; mend its permissions") as refusal:
+        check_archive(str(tmp_path))
+    assert refusal.value.code == "not_read"
+
+
 def test_one_archiver_at_a_time_and_what_it_left_unfinished_is_wiped(tmp_path: Path) -> None:
     place = LocalPlace(tmp_path)
     with place.held():

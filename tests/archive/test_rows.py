@@ -186,14 +186,14 @@ def test_a_row_made_without_the_task_is_that_of_the_task(record: Record) -> None
     seen = client_task_of(TaskRow(task_id, columns.pack([body]), history, *numbers,
                                   columns.pack([entry[2] for entry in entries])), 1 << 42)
 
-    assert row_of_record(record, to_text(record[0]), "c", 7, 1 << 42) == row_of(seen, Body.decode(body), "c", 7)
+    assert row_of_record(record, to_text(record[0]), "c", 7) == row_of(seen, Body.decode(body), "c", 7)
 
 
 def test_of_two_claims_a_row_has_both() -> None:
     claims = encode_claim(FIRST_TOKEN, 10, 99, b"w") + encode_claim(FIRST_TOKEN + 9, 20, 80, b"v")
     history = HISTORY_HEAD.pack(50, FIRST_TOKEN, 99) + claims
     record = IdMint(3).mint(4_000, 1, 0)[0], encode_body(Header("q").encode(), b"x"), history, ()
-    row = dict(zip(COLUMNS, row_of_record(record, to_text(record[0]), "c", 7, 1 << 42), strict=True))
+    row = dict(zip(COLUMNS, row_of_record(record, to_text(record[0]), "c", 7), strict=True))
 
     assert [claim[1] for claim in row["claims"]] == ["w", "v"]
 
@@ -204,7 +204,7 @@ def test_a_row_has_what_was_given_besides_the_payload() -> None:
     body = encode_body(header.encode(), prelude.encode() + call("shop:add", 2, b=3))
     task_id = IdMint(3).mint(4_000, 1, 0)[0]
     record = task_id, body, b"", ()
-    row = dict(zip(COLUMNS, row_of_record(record, to_text(task_id), "prod", 255, 1), strict=True))
+    row = dict(zip(COLUMNS, row_of_record(record, to_text(task_id), "prod", 255), strict=True))
 
     assert (row["key"], row["unique_name"], row["cluster"]) == ("customer-42", "nightly", "prod")
     assert task_of({**row, "state": "completed"}).key == "customer-42"
@@ -219,3 +219,14 @@ def test_a_task_that_failed_ended_when_it_did_and_not_with_its_lease() -> None:
 
     assert ended_ms(task) == 19
     assert ended_ms(attrs.evolve(task, claims=(attrs.evolve(failed, outcome=""),))) == 86_400_010
+
+
+def test_a_task_is_as_it_ended_whatever_the_clock_of_an_archiver_says() -> None:
+    """Of leases that ended long ago a clock that is set to 1970 would say that they are held."""
+    claims = encode_claim(FIRST_TOKEN, 1 << 40, (1 << 40) + 9_000, b"w")
+    history = HISTORY_HEAD.pack(0, 0, (1 << 40) + 9_000) + claims
+    record = (IdMint(3).mint(4_000, 1, 0)[0], encode_body(Header("q", retry=Retry(1)).encode(), b"x"), history,
+              ())
+    row = dict(zip(COLUMNS, row_of_record(record, to_text(record[0]), "c", 7), strict=True))
+
+    assert (row["state"], row["death"], row["ended_ms"]) == ("dead", "exhausted", (1 << 40) + 9_000)

@@ -15,28 +15,38 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from archive.ended import NOON_MS, plain
 from archive.world import PARTITIONS, World, world
+from skuld_py.archive.arrow_site import Site
+from skuld_py.archive.rows import COLUMNS, day_of, row_of
 from skuld_py.cli.main import main
+from skuld_py.client.archiving import other_archive
 from skuld_py.errors import Refused
-
-
-def over_entered(root: str, archive: str, *, replaces: bool) -> None:
-    """Any archive is the cluster's."""
-    assert root and archive
-
 
 NO_ARCHIVE = Refused("no_archive", "partition: its leader offers nothing; start all nodes with --archive")
 
 
 @pytest.fixture
-def over(monkeypatch: pytest.MonkeyPatch) -> World:
+def known() -> list[str]:
+    """Where the cluster has its archive, if it has one."""
+    return []
+
+
+@pytest.fixture
+def over(monkeypatch: pytest.MonkeyPatch, known: list[str]) -> World:
     """What the command meets instead of nodes and Spark."""
     made = world(3, 1)
+
+    def enter_archive(root: str, archive: str, *, replaces: bool = False) -> None:
+        assert root and archive
+        if known and known[0] != root and not replaces:
+            raise other_archive(known[0], root)
 
     @contextmanager
     def connected(*_: object) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(status=lambda: SimpleNamespace(partitions=range(PARTITIONS)),
-                              greeting=lambda: SimpleNamespace(cluster="prod"), enter_archive=over_entered)
+                              greeting=lambda: SimpleNamespace(cluster="prod"), enter_archive=enter_archive,
+                              archive_root=lambda: known[0] if known else None)
 
     @contextmanager
     def source_of(*_: object) -> Iterator[World]:
@@ -107,6 +117,32 @@ def test_nodes_that_offer_nothing_are_told_what_they_lack(over: World, tmp_path:
     assert "start all nodes with --archive" in answer.stderr and "[no_archive]" in answer.stderr
 
 
+def test_a_place_that_is_not_the_clusters_is_refused_and_nothing_is_made_there(
+        over: World, known: list[str], tmp_path: Path) -> None:
+    known.append("/srv/a")
+
+    answer = run(tmp_path / "mistyped")
+
+    assert answer.exit_code == 1 and "archive at /srv/a" in answer.stderr and "[other_archive]" in answer.stderr
+    assert not (tmp_path / "mistyped").exists() and over.deleted == []
+    assert run(tmp_path / "meant", "--replace").exit_code == 0
+
+
+def test_where_the_cluster_was_given_another_archive_meanwhile_nothing_more_is_moved(
+        over: World, known: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sleep(seconds: float) -> None:
+        if known:
+            signal.raise_signal(signal.SIGTERM)
+        known.append("/srv/b")
+        over.tasks = world(1).tasks
+    monkeypatch.setattr("skuld_py.cli.archive.sleep", sleep)
+
+    answer = run(tmp_path, "--every", "1h", "--rate", "full")
+
+    assert "this run failed: root: this cluster's ended tasks go to the archive at /srv/b" in answer.stdout
+    assert len(over.deleted) == 4 and len(over.rows) == 4
+
+
 def test_ctrl_c_ends_it_without_a_word_too_many(over: World, tmp_path: Path) -> None:
     def interrupt(page: object) -> int:
         signal.raise_signal(signal.SIGINT)
@@ -141,8 +177,108 @@ def test_an_endless_one_goes_on_after_a_run_that_failed_and_ends_with_ctrl_c(
     assert answer.stdout.splitlines()[-1] == "archived 1 row in 1 batch, deleted 1 task"
 
 
+def test_what_is_archived_and_cannot_be_compacted_is_archived(over: World, tmp_path: Path,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise Refused("not_written", "root: could not be compacted: No space left on device; nothing is lost")
+    monkeypatch.setattr("skuld_py.archive.arrow_site.Site.compact", full)
+
+    answer = run(tmp_path)
+
+    assert answer.exit_code == 0 and len(over.deleted) == 4
+    assert answer.stdout.splitlines()[-1].startswith("this is archived, and not compacted: root: could not be")
+@pytest.mark.parametrize(("options", "count"), [((), 1), (("--json",), 4)])
+def test_of_runs_that_found_nothing_to_do_programs_are_told_and_people_once(
+        over: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...],
+        count: int) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 4:
+            signal.raise_signal(signal.SIGTERM)
+    monkeypatch.setattr("skuld_py.cli.archive.sleep", sleep)
+    over.tasks.clear()
+
+    assert len(run(tmp_path, "--every", "1h", "--rate", "full", *options).stdout.splitlines()) == count
+
+
 def test_the_first_run_of_an_endless_one_may_fail(over: World, tmp_path: Path) -> None:
     over.failing["collectable"] = [NO_ARCHIVE]
 
     assert run(tmp_path, "--every", "1h").exit_code == 1
 
+
+# -- compaction, and what is asked ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """An archive with small files of which the nodes have nothing any more, and one of which they may."""
+    tasks = [plain(number) for number in range(6)]
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        for number, task in enumerate(tasks):
+            site.store.write(f"b{number}", [row_of(task, cluster="prod", digest=5)])
+        site.store.settled(b"".join(bytes(task.id) for task in tasks[1:]))
+        site.store.end(is_whole=False)
+    return tmp_path
+
+
+def compact(root: Path, *options: str) -> Result:
+    return CliRunner().invoke(main, ["archive", "compact", str(root), *options], prog_name="skuld")
+
+
+def test_a_compaction_says_what_it_leaves_alone_and_why(small: Path) -> None:
+    words = compact(small).stdout
+    again = json.loads(compact(small, "--json").stdout)
+
+    assert words.startswith("compacted 5 files of 5 rows into 1, unlinked 0 files; left 1 file alone, of which the"
+                            " nodes may still have tasks")
+    assert (again["files"], again["left"]) == (0, 1)
+
+
+def test_on_a_terminal_a_compaction_shows_a_bar_of_which_nothing_is_left(small: Path,
+                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = StringIO()
+    monkeypatch.setattr("skuld_py.cli.showing.console",
+                        lambda: Console(file=screen, force_terminal=True, width=150, color_system=None))
+
+    assert compact(small).exit_code == 0
+
+    drawn = screen.getvalue()
+    assert "━" in drawn and "compacting what of queue q ended on" in drawn
+    assert drawn.endswith("\x1b[1A\x1b[2K"), "nothing of it is left"
+
+
+def test_a_compaction_that_is_interrupted_says_so_and_loses_nothing(small: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("skuld_py.archive.drafts.Drafts.move", lambda *_: signal.raise_signal(signal.SIGINT))
+        answer = compact(small)
+
+    assert (answer.exit_code, answer.stdout) == (130, "") and "interrupted; nothing is lost" in answer.stderr
+    assert list((small / "_writing").iterdir()) == []
+    assert compact(small).stdout.startswith("compacted 5 files of 5 rows into 1")
+
+
+def test_a_day_that_is_none_is_answered_with_what_one_is(small: Path) -> None:
+    def files(day: str) -> Result:
+        return CliRunner().invoke(main, ["history", "files", str(small), "--day", day])
+
+    assert files("2026-02-30").exit_code == files("yesterday").exit_code == 2
+    assert "'yesterday' is no day; write 2026-12-01." in files("yesterday").stderr
+    assert len(files(day_of(NOON_MS)).stdout.splitlines()) == 6
+
+
+def test_the_usage_of_an_inner_verb_is_what_one_types() -> None:
+    for verb in ("archive compact", "history files", "history restore"):
+        assert f"Usage: skuld {verb} [OPTIONS] ROOT\n" in CliRunner().invoke(
+            main, [*verb.split(), "--help"], prog_name="skuld").stdout
+
+
+def test_help_names_every_column() -> None:
+    shown = CliRunner().invoke(main, ["history", "--help"]).stdout
+    columns = re.findall(r"\w+", shown.partition("for --sql:")[2].partition("Examples")[0])
+
+    assert [name for name in [*COLUMNS, "batch"] if name not in columns] == []

@@ -11,7 +11,7 @@ from archive.ended import plain
 from skuld_py.archive.archiver import Given, Question
 from skuld_py.client.archiving import Page, Record
 from skuld_py.errors import SkuldError
-from skuld_py.model.ids import split
+from skuld_py.model.ids import split, to_text
 from skuld_py.model.task import Task
 
 PARTITIONS = 3
@@ -42,6 +42,8 @@ class World:
     settled_ids: list[bytes] = attrs.field(factory=list)
     ends: list[bool] = attrs.field(factory=list)
     pauses: int = 0
+    asked: list[int] = attrs.field(factory=list)
+    """Partitions that were to tell how many have ended, without a page."""
 
     @property
     def known(self) -> dict[bytes, Task]:
@@ -67,6 +69,15 @@ class World:
         blob = b"".join(bytes(task.id) for task in found)
         return Page(partition, (), True, (), 1, blob, b"".join(self.digest(task) for task in found),
                     first + 1 if is_new else 0, records=[record_of(task) for task in found], **due)
+
+    def counted(self, partitions: Sequence[int]) -> list[Page | SkuldError]:
+        """How many have ended, as a page of each would tell."""
+        self.asked += partitions
+        failing, self.failing = self.failing, {}
+        told = [_tried(lambda partition=partition: self.collectable(Question(partition, 0, 0, 0)))
+                for partition in partitions]
+        self.failing = failing
+        return told
 
     def digest(self, task: Task) -> bytes:
         """Of all records of a task; eight bytes."""
@@ -102,8 +113,11 @@ class World:
     def settled(self, ids: bytes) -> None:
         self.settled_ids += split(ids)
 
-    def end(self, is_whole: bool) -> None:
+    def end(self, is_whole: bool, are_gone: Callable[[Sequence[str]], bool]) -> None:
         self.ends.append(is_whole)
+
+    def are_gone(self, ids: Sequence[str]) -> bool:
+        return not any(to_text(task_id) in ids for task_id in self.known)
 
     def pause(self, seconds: float) -> None:
         self.pauses += 1

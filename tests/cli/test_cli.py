@@ -195,6 +195,8 @@ WRONG = {
     "an archive nowhere": (["archive"], ["ROOT"]),
     "an archive too often": (["archive", "r", "--every", "0"], ["--every", "1 s to 8784 h"]),
     "an archive at no rate": (["archive", "r", "--rate", "0"], ["--rate", "from 1 up, or full"]),
+    "an archive in a format that needs a catalog": (["archive", "r", "--format", "iceberg"],
+                                                    ["--format", "catalog", "Say delta", "'skuld history files'"]),
     "a setting that is none": (["archive", "r", "--conf", "spark.x"], ["--conf", "no setting", "KEY=VALUE"]),
     "a history of no task": (["history", "r", "--id", "7"], ["--id", "32 characters"]),
     "a history of what has not ended": (["history", "r", "--state", "waiting"], ["--state", "completed"]),

@@ -29,13 +29,13 @@ def test_how_far_inputs_are_say_the_checkpoints_of_their_feeders() -> None:
     book = Book()
     batch = book.add(12, 0)
     for number in range(5):
-        book.finish(batch, number, is_deferred=number == 0)
+        book.finish(batch, number)
     claim, = [each for each in claims if each.id == found.feeders["a"]]
     client.update(claim, checkpoint=book.encode())
 
     books = books_of(found, client.get_many([*found.feeders.values()]))
     assert {step: roots_said(each) for step, each in books.items()} == {
-        "a": "12 roots drawn, 4 complete, 1 without what is dead, 7 under way",
+        "a": "12 roots drawn, 5 complete, 7 under way",
         "b": "0 roots drawn, 0 complete, 0 under way"}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from faults import catalogue
+from faults.archive.command import archive
 from faults.datasource.command import datasource
 from faults.run import HEAD, Result, programs, run
 from faults.workers.command import workers
@@ -40,6 +41,7 @@ operations overlapped every fault, and leaders changed where they had to.
   scripts/faults --list             their names and stories
   scripts/faults workers            workers with a real Spark, 20 times in each way; --help says more
   scripts/faults datasource         Spark's data source, a million rows on Spark's own cluster; --help says more
+  scripts/faults archive            archivers, JVM, nodes, disks and clocks fail below an archive; --help says more
   scripts/machines 600              the scenario "rounds", for so many seconds, and what else is tested in a town
 
 \b
@@ -128,7 +130,7 @@ def _sum_up(results: Sequence[Result], wanted: int, keep: Path) -> int:
     return BROKEN if failed or missing else PASSED
 
 
-for _command in (workers, datasource):
+for _command in (workers, datasource, archive):
     main.add_command(_command)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from manual import written
 from manual.commands import verb_of
-from skuld_py.archive import archiver
+from skuld_py.archive import archiver, pacing
 from skuld_py.cli import failures, situation
 from skuld_py.client.flows import FEEDER_TRIES
 from skuld_py.client.options import Retry
@@ -128,8 +128,14 @@ def test_the_page_of_workflows_says_how_often_its_own_tasks_are_tried() -> None:
 
 def test_what_the_other_pages_say() -> None:
     assert f"({Retention().page_tasks:,} tasks, some MiB each)" in page("archive.md")
+    assert f"A batch has a page of each partition ({Retention().page_tasks:,} tasks)" in page("datasource.md")
     assert "eight pages" in page("archive.md") and Retention().pages_ahead == 8
     assert f"of {archiver.BATCH_TASKS:,} tasks" in page("archive.md")
+    assert f"all of them, or {pacing.SAMPLE} that stand for" in page("archive.md")
+    assert "of them every ten seconds" in page("archive.md") and pacing.STALE_S == 10
+    assert "it works for a quarter of the time" in page("archive.md") and pacing.SHARE == 0.25
+    assert f"stays {round(pacing.KEEP_UP * 100 - 100)} % faster" in page("archive.md")
+    assert "a quarter of a second's worth" in page("archive.md") and pacing.BURST_S == 0.25
     assert f"pages of up to about {archiver.BATCH_BYTES >> 20} MiB each" in page("archive.md")
     assert f"with {PARTITIONS_MAX:,} partitions" in page("speed.md")
     assert default_of("cluster rules", "--grace") == "24h" and "After a day (`--grace`)" in page("operating.md")

@@ -24,7 +24,18 @@ from skuld_py.model.body import (
     split_body,
 )
 from skuld_py.model.ids import IdMint, lane_route
-from skuld_py.model.prelude import DEPS, DEPS_MAX, EXPIRES, KEYED, NAMED, PRELUDE, TIME_MS_MAX, WAKE, Prelude
+from skuld_py.model.prelude import (
+    DEPS,
+    DEPS_MAX,
+    EXPIRES,
+    KEYED,
+    NAME_BYTES_MAX,
+    NAMED,
+    PRELUDE,
+    TIME_MS_MAX,
+    WAKE,
+    Prelude,
+)
 
 PLAIN = Header("q").encode()
 KNOWN = 0x1FF
@@ -39,6 +50,15 @@ def test_a_body_survives_its_record(body: Body) -> None:
     assert Body.decode(record).encode() == record
     assert header_of(record) == body.header
     assert encode_body(*split_body(record)) == record
+
+
+@given(BODIES)
+@example(Body(Header("q", prelude=NAMED | KEYED | DEPS | WAKE | EXPIRES, policy=1, dep_wait_ms=1, window_ms=1),
+              TIME_MS_MAX, TIME_MS_MAX, b"x" * 100_000, made_ms=1, unique="u" * NAME_BYTES_MAX,
+              key="k" * NAME_BYTES_MAX, deps=tuple(number.to_bytes(20, "big") for number in range(DEPS_MAX))))
+def test_the_options_of_a_record_are_the_body_without_its_payload(body: Body) -> None:
+    """Of the longest prelude, too."""
+    assert Body.options_of(body.encode()) == attrs.evolve(body, payload=b"")
 
 
 @given(BODIES)

@@ -49,8 +49,8 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(TELLS, "feeder-ends-untold", "what a feeder says last is not its end", "driving.Driver.run",
              "                self._hands.tell(self._feeder.book)\n", ""),
     _seen_by("tests/cli/test_workflow_status.py::test_how_far_inputs_are_say_the_checkpoints_of_their_feeders",
-             "deferred-are-pending", "roots that ended without what is dead are counted as under way",
-             "checkpoint.Book.pending", " - self.deferred", ""),
+             "complete-are-pending", "roots that ended are counted as under way",
+             "checkpoint.Book.pending", " - self.completed", ""),
     _seen_by("tests/cluster/test_deciding.py::test_those_that_were_silent_delay_one_decision_and_are_asked_again_"
              "after_a_rest", "the-dead-are-asked", "a dead scheduler delays each decision", "Decider._order",
              " and now_ms >= self._resting.get(name, now_ms)", ""),

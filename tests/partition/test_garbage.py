@@ -29,7 +29,7 @@ from skuld_py.model.history import (
 from skuld_py.model.ids import IdMint
 from skuld_py.model.memory_store import MemoryStore
 from skuld_py.model.notes import SUB, TOLD, End, told_seq
-from skuld_py.model.prelude import DEPS, Prelude
+from skuld_py.model.prelude import DEPS, PRELUDE_BYTES_MAX, Prelude
 from skuld_py.model.state import State, has_ended, state_of
 from skuld_py.partition.copies.garbage import collect, page_of, ripe
 from skuld_py.partition.copies.remains import remains_of
@@ -169,6 +169,44 @@ def test_tasks_of_one_kind_leave_nothing_behind(kind: str) -> None:
 
     assert content(made) == [[], [], []] and content(made, ("need", "lane", "lease", "dead")) == [[]] * 4
     assert [*made.filing.tally.rows()] == []
+
+
+def test_what_goes_is_read_whole_and_no_payload_is_taken_out_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever became of it, and whatever it has besides."""
+    made, large, ids = replica(), b"x" * 100_000, list[bytes]()
+    for number, prelude in enumerate((Prelude(), Prelude(expires_ms=NOW_MS), Prelude(key="k"),
+                                      Prelude(deps=(IdMint(9).mint(NOW_MS, 1, 0)[0],)))):
+        header = Header("q", prelude=prelude.flags, policy=int(bool(prelude.deps)))
+        minted = IdMint(number + 1).mint(NOW_MS, 2, 0, is_laned=bool(prelude.key))
+        made.store_tasks(NOW_MS, header.encode(), minted, [prelude.encode() + large] * 2)
+        made.mark(NOW_MS, [Mark(minted[0], CANCELLED, NOW_MS)])
+        made.finish(NOW_MS, minted[1:], [TOKEN], NOW_MS)
+        ids += minted
+    taken: list[int] = []
+    decode, of = Body.decode.__func__, Prelude.decode.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(Body, "decode", classmethod(lambda cls, record: (
+        taken.append(len(record)), decode(cls, record))[1]))
+    monkeypatch.setattr(Prelude, "decode", classmethod(lambda cls, flags, rest: (
+        taken.append(len(rest)), of(cls, flags, rest))[1]))
+
+    page, upto = page_of(made, b"", NOW_MS, 100)
+    collect(made, page.ids)
+    made.filing.tally.settle()
+
+    assert (page.ids, upto) == (sorted(ids), b"") and content(made) == [[], [], []]
+    assert content(made, ("need", "lane", "dep", "expiry", "dead")) == [[]] * 5
+    assert taken and max(taken) <= PRELUDE_BYTES_MAX
+
+
+@pytest.mark.parametrize("table", ["body", "history"])
+def test_a_damaged_record_is_found_before_it_goes(table: str) -> None:
+    """Nobody knows of which queue it was."""
+    made, ids = filled()
+    made.store.commit()
+    assert isinstance(made.store, MemoryStore) and made.store.damage(table, made.prefix + ids[1])
+
+    with pytest.raises(Corrupt):
+        collect(made, ids)
 
 
 def test_of_a_page_goes_what_was_completed_in_time() -> None:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from skuld_py import Client
 from skuld_py.embedded.local import LocalCluster
+from system.small_disk import Disk, a_disk
 from system.test_archive_kills import PROGRAM, archived, cluster, ended, left
 
 __all__ = ["cluster"]
@@ -25,38 +25,10 @@ if os.geteuid() != 0 or sys.platform != "linux":
                 allow_module_level=True)
 
 
-@attrs.frozen
-class Disk:
-    """A small disk at ``root``, which only processes that are started here see; ``seen`` is this one's view."""
-
-    root: Path
-    holder: subprocess.Popen[str]
-
-    @property
-    def seen(self) -> Path:
-        return Path(f"/proc/{self.holder.pid}/root{self.root}")
-
-    def within(self, *command: str) -> list[str]:
-        """A command, there."""
-        return ["nsenter", "--mount", f"--target={self.holder.pid}", "--", *command]
-
-    def does(self, *command: str) -> None:
-        subprocess.run(self.within(*command), check=True)
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    """It is mounted twice, so that it can be taken away at one place and brought back as it was."""
-    store, root = tmp_path / "store", tmp_path / "root"
-    for each in (store, root):
-        each.mkdir()
-    script = (f"mount -t tmpfs -o size=200k tmpfs {store} && mount --bind {store} {root} && echo mounted"
-              " && exec cat")
-    with subprocess.Popen(["unshare", "--mount", "--propagation=private", "sh", "-c", script],
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None and holder.stdout.readline() == "mounted\n"
-        yield Disk(root, holder)
-        holder.communicate("")
+    with a_disk(tmp_path) as made:
+        yield made
 
 
 def command_of(disk: Disk, cluster: LocalCluster, *options: str) -> list[str]:
@@ -88,22 +60,22 @@ def test_a_disk_that_is_full_or_read_only_or_gone_loses_nothing(disk: Disk, clus
         assert told <= archived(disk.seen) | left(client)
         assert left(client)
 
-        disk.does("mount", "-o", "remount,bind,ro", str(disk.root))
+        disk.may_be_written(False)
         assert "Read-only file system; name another one, or mend" in once(disk, cluster)
         assert told <= archived(disk.seen) | left(client)
 
-        disk.does("mount", "-o", "remount,bind,rw", str(disk.root))
-        disk.does("mount", "-o", "remount,size=64m", str(disk.root.parent / "store"))
+        disk.may_be_written(True)
+        disk.holds(64 << 10)
         with subprocess.Popen(command_of(disk, cluster, "--every", "1s", "--wait", "20s"), text=True,
                               stdout=subprocess.PIPE) as running:
             assert until(running, "done")["waiting"] == []
             assert archived(disk.seen) == told and client.count() == 0
-            disk.does("umount", "--lazy", str(disk.root))
+            disk.goes()
             told |= ended(client, 1)
             assert "No such file or directory" in until(running, "failed")["message"]
             assert list(disk.root.iterdir()) == []
 
-            disk.does("mount", "--bind", str(disk.root.parent / "store"), str(disk.root))
+            disk.comes_back()
             while client.count():
                 until(running, "done")
             running.terminate()
@@ -115,9 +87,9 @@ def test_a_run_on_the_empty_place_of_a_disk_that_is_gone_is_refused(disk: Disk, 
         told = ended(client, 1)
         assert subprocess.run(command_of(disk, cluster), check=False).returncode == 0
         told |= ended(client, 1)
-        disk.does("umount", "--lazy", str(disk.root))
+        disk.goes()
 
         assert "has another archive than this cluster's; if its disk is not mounted" in once(disk, cluster)
 
-        disk.does("mount", "--bind", str(disk.root.parent / "store"), str(disk.root))
+        disk.comes_back()
         assert told <= archived(disk.seen) | left(client)

@@ -21,12 +21,13 @@ import pytest
 
 from skuld_py import Client
 from skuld_py.archive.live import live
+from skuld_py.client.steady import wall_ms
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import to_text
-from system.conftest import SKEW_MS, await_leaders
+from system.conftest import SKEW_MS, await_leaders, linger
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-EACH, LOADS, KILLS = 500, 8, 3
+EACH, LOADS, KILLS, STOPS = 500, 8, 3, 6
 PROGRAM = """
 import random, time
 real, chance = time.time, random.Random(11)
@@ -54,10 +55,11 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
         yield made
 
 
-def started(cluster: LocalCluster, root: Path, program: str = PROGRAM) -> subprocess.Popen[str]:
+def started(cluster: LocalCluster, root: Path, program: str = PROGRAM,
+            stderr: int | None = None) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", program, "archive", str(root), "--json", "--wait", "20s", "--nodes",
                ",".join(cluster.addresses)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
 def ended(client: Client, loads: int) -> set[str]:
@@ -67,8 +69,25 @@ def ended(client: Client, loads: int) -> set[str]:
         client.enqueue_many("q", [chance.randbytes(100) for _ in range(EACH)]) for _ in range(loads)))
     while claims := client.claim("q", n=EACH, lease_s=600):
         client.complete_many(claims, [b"done"] * len(claims))
-    time.sleep(1.5)  # the retention: of none is a page on offer before
+    await_due(client, wall_ms())
     return {to_text(task_id) for task_id in told}
+
+
+def await_due(client: Client, ended_ms: int) -> None:
+    """Until all leaders say that what had ended by then may go: of none is a page on offer before. Each look waits
+    at a node, not here."""
+    deadline = time.monotonic() + 60
+    for row in client.status().partitions:
+        while client.offered(row.partition, leaves=True).due_ms <= ended_ms + SKEW_MS:
+            assert time.monotonic() < deadline, row
+            linger(client)
+
+
+def await_lines(running: subprocess.Popen[str], lines: int) -> None:
+    """Until it has told of so many batches, or ended."""
+    assert running.stdout is not None
+    for _ in range(lines):
+        running.stdout.readline()
 
 
 def test_killed_anywhere_it_loses_nothing_and_the_last_run_leaves_nothing(cluster: LocalCluster,
@@ -78,10 +97,9 @@ def test_killed_anywhere_it_loses_nothing_and_the_last_run_leaves_nothing(cluste
         told = ended(client, LOADS)
         for number in range(KILLS):
             with started(cluster, root) as running, started(cluster, root) as beside:
-                for each in (running, beside):
-                    assert each.stdout is not None
-                    each.stdout.readline()
-                    time.sleep(chance.random() * 0.2)
+                await_lines(running, chance.randint(1, 3))
+                await_lines(beside, 1)
+                for each in chance.sample((running, beside), 2):
                     cluster.kill_node(number)
                     each.send_signal(signal.SIGKILL)
             cluster.start_node(number)
@@ -95,6 +113,23 @@ def test_killed_anywhere_it_loses_nothing_and_the_last_run_leaves_nothing(cluste
     assert archived(root) == told
     assert not list((root / "_writing").iterdir())
     assert {str(path) for path in root.rglob("*.parquet")} == {str(path) for path in live(root).paths}
+
+
+def test_terminated_anywhere_it_says_that_it_was_interrupted_and_no_more(cluster: LocalCluster,
+                                                                         tmp_path: Path) -> None:
+    root, chance, codes = tmp_path / "archive", random.Random(5), set[int]()
+    with Client(cluster.addresses, timeout_s=30) as client:
+        told = set[str]()
+        for _ in range(STOPS):
+            told |= ended(client, 2)
+            with started(cluster, root, stderr=subprocess.PIPE) as running:
+                await_lines(running, chance.randint(0, 3))
+                running.terminate()
+                said = running.communicate(timeout=60)[1]
+            codes.add(running.returncode)
+            assert said in ("", "interrupted; what is not deleted is offered again\n")
+        assert told == archived(root) | left(client)
+    assert 130 in codes and codes <= {130, 0, -signal.SIGTERM}
 
 
 @pytest.mark.spark

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,17 +12,26 @@ import skuld_py
 from skuld_py.client.client import Client
 from skuld_py.demo import census
 from skuld_py.embedded.local import LocalCluster
+from system.conftest import linger
 
 PATIENCE_S = 200.0
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-def until(is_so: Callable[[], bool], patience_s: float = 90.0) -> None:
-    """Ask until it is so."""
-    deadline = time.monotonic() + patience_s
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
+def await_exhausted(client: Client, id: str, entry: str) -> None:
+    """Look at a workflow whenever the coordination log has grown, until an input brings no more."""
+    for _ in client.follow_log(follow_s=PATIENCE_S):
+        if entry in client.workflow(id).exhausted:
+            return
+    raise AssertionError("the input was never exhausted")
+
+
+def await_gone(client: Client, id: str) -> None:
+    """Until no task of a killed workflow is left; each look waits at a node, not here."""
+    deadline = time.monotonic() + PATIENCE_S
+    while client.workflow(id).left:
+        assert time.monotonic() < deadline, client.workflow(id)
+        linger(client)
 
 
 def archives(place: Path) -> list[Path]:
@@ -46,12 +54,12 @@ def test_its_totals_are_those_of_an_independent_count_though_it_was_killed_and_r
         client.submit_workflow(old)
         worker = cluster.start_worker("", "skuld_py.demo.census", "--workflows", "--slots", "6",
                                       environment={"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"})
-        until(lambda: "archives" in client.workflow("census-old").exhausted, PATIENCE_S)
+        await_exhausted(client, "census-old", "archives")
         assert client.kill_workflow("census-old", "to be resumed").state == "killed"
         new.resume_from(old, finished={"archives", "read"})
         client.submit_workflow(new)
         assert client.await_workflow("census-new", timeout_s=PATIENCE_S).state == "completed"
-        until(lambda: not client.workflow("census-old").left)
+        await_gone(client, "census-old")
         definition = new.definition()
         assert client.count("wf.census-old.read", states=("completed",)) == 2
         assert definition.order == ("tables", "join", "duplicates", "report")

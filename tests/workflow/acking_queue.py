@@ -66,7 +66,6 @@ class Segment:
     ends: list[Ended] = attrs.field(factory=list)
     base: int = 0
     is_dead: bool = False
-    was_dead: bool = False
     children: dict[int, dict[int, Segment]] = attrs.field(factory=dict)
 
     @property
@@ -99,7 +98,7 @@ class Queue:
             return False
         tried = sum(claim.kind in ("", "failed") for claim in segment.claims[segment.base :])
         if tried >= self._attempts:
-            segment.is_dead = segment.was_dead = True
+            segment.is_dead = True
             self._met["a segment is dead"] += 1
         return not segment.is_dead
 
@@ -209,6 +208,6 @@ class Queue:
                 if len(each.children[token]) < len(rows):
                     raise Violation("a child is not there")
                 found += each.children[token].values()
-            elif not each.was_dead and not any(not end.rows for end in each.known):
+            elif not any(not end.rows for end in each.known):
                 raise Violation("a segment is not done" if not each.known else "what a segment emits is not there")
         return found

@@ -33,7 +33,7 @@ from skuld_py.workflow.acking.walk import LOOKS_MAX
 NOW_MS = 1_790_000_000_000
 TOKEN, LATER = 1 << 32, 1 << 32 | 9
 OPTIONS = Options(max_pending=4, timeout_ms=1_600, keep_ms=500, policies={
-    "again": e.Policy.RESTART, "rest": e.Policy.DEFER, "all": e.Policy.KILL})
+    "again": e.Policy.RESTART, "all": e.Policy.KILL})
 Kind = TypeVar("Kind")
 
 
@@ -126,9 +126,9 @@ def test_an_input_that_has_nothing_now_is_asked_again_and_one_that_has_no_more_i
     bench.keep()
     bench.take(e.Exhaust)
     bench.hear(e.Exhausted())
-    assert bench.wanted == [e.Done(0, 0)]
+    assert bench.wanted == [e.Done(0)]
     bench.hear(e.Ticked(), 10_000)
-    assert bench.wanted == [e.Done(0, 0)]
+    assert bench.wanted == [e.Done(0)]
 
 
 def test_a_root_is_done_when_all_its_tree_is_heard_in_any_order_and_however_often() -> None:
@@ -203,11 +203,11 @@ def test_a_source_that_gives_other_values_than_before_and_roots_that_are_too_old
 
 
 def test_a_life_that_finds_all_done_calls_its_input_exhausted_again() -> None:
-    bench = Bench(checkpoint=Book(next=7, is_drained=True, completed=6, deferred=1).encode())
+    bench = Bench(checkpoint=Book(next=7, is_drained=True, completed=7).encode())
     bench.keep()
     bench.take(e.Exhaust)
     bench.hear(e.Exhausted())
-    assert bench.take(e.Done) == e.Done(6, 1)
+    assert bench.take(e.Done) == e.Done(7)
 
 
 # -- looking after roots -----------------------------------------------------------------------------
@@ -268,27 +268,11 @@ def test_children_that_are_not_there_are_enqueued_again() -> None:
     assert bench.feeder.book.completed == 1
 
 
-def test_children_of_what_may_have_been_counted_as_dead_are_enqueued_only_by_the_life_that_counts() -> None:
-    """A later life may have found it dead before its last holder completed it, late; that life's checkpoint fences
-    this one's."""
-    bench = Bench()
-    root, = bench.feed(1)
-    ids = children(root, 2)
-    audited(bench, done(root, 2, step="rest"))
-    audited(bench, *absent(*ids))
-    assert not bench.all(e.Repair), "it is not written down yet"
-    assert Book.decode(bench.keep()).decisions == {root: TOKEN}
-    assert bench.take(e.Repair) == e.Repair(root, root, TOKEN)
-    bench.hear(e.Repaired(root, root, TOKEN))
-    bench.hear(acks(root, (ids[0], 0), (ids[1], 0)))
-    assert (bench.feeder.book.completed, bench.feeder.book.decisions) == (1, {})
-
-
 def test_children_that_are_taken_no_more_end_the_workflow() -> None:
     bench = Bench()
     root, = bench.feed(1)
     bench.hear(e.Repaired(root, root, TOKEN, is_done=False, is_late=True))
-    assert bench.take(e.Fail) == e.Fail(root, root, "", e.Policy.KILL, "too_old")
+    assert bench.take(e.Fail) == e.Fail(root, root, "", "too_old")
 
 
 def test_a_stored_root_that_is_not_there_ends_the_workflow() -> None:
@@ -408,16 +392,19 @@ def test_where_a_holder_that_was_alone_told_its_ack_its_children_are_enqueued() 
     assert bench.take(e.Repair) == e.Repair(root, root, TOKEN, (0, 1))
 
 
-def test_a_dead_segment_that_was_counted_emits_nothing_when_its_completion_comes_out() -> None:
+def test_children_of_what_was_counted_as_one_that_emits_nothing_are_not_looked_after() -> None:
+    """Another of its holders emits, late, or one that is dead."""
     bench = Bench()
     root, = bench.feed(1)
     first, second = children(root, 2)
-    for sight in (e.Sight(first, e.Standing.DEAD, "rest"), done(first, 2)):
+    none, some = (segments.child_id(first, token, NOW_MS, 0) for token in (TOKEN, LATER))
+    for late in (e.Sight(some, e.Standing.ABSENT), e.Sight(some, e.Standing.OPEN)):
         audited(bench, done(root, 2))
-        audited(bench, sight, e.Sight(second, e.Standing.OPEN))
+        audited(bench, done(first, 0, 2), e.Sight(second, e.Standing.OPEN))
+        audited(bench, *absent(none), late)
     assert not bench.all(e.Audit)
     bench.hear(acks(root, (second, 0)))
-    assert bench.feeder.book.deferred == 1
+    assert bench.feeder.book.completed == 1
 
 
 def test_so_many_are_decided_on_at_a_time() -> None:
@@ -440,7 +427,7 @@ def test_a_dead_segment_is_tried_again_until_that_cannot_be() -> None:
         audited(bench, dead)
         assert bench.take(e.Revive) == e.Revive(root, root, "again")
     bench.hear(e.Unrevived(root, root, "again"))
-    assert bench.take(e.Fail) == e.Fail(root, root, "again", e.Policy.KILL)
+    assert bench.take(e.Fail) == e.Fail(root, root, "again")
 
 
 @pytest.mark.parametrize("step", ["all", "not in the catalog"])
@@ -448,24 +435,17 @@ def test_a_dead_segment_kills_the_workflow(step: str) -> None:
     bench = Bench()
     root, = bench.feed(1)
     audited(bench, e.Sight(root, e.Standing.DEAD, step))
-    assert bench.take(e.Fail) == e.Fail(root, root, step, e.Policy.KILL)
+    assert bench.take(e.Fail) == e.Fail(root, root, step)
     bench.hear(e.Ticked(), 100_000)
     assert not bench.wanted
 
 
-@pytest.mark.parametrize(("sight", "cause"), [
-    (lambda child: e.Sight(child, e.Standing.DEAD, "rest"), "dead"),
-    (lambda child: e.Sight(child, e.Standing.DONE, "rest", (e.Try(TOKEN, NOW_MS, None),)), "result")])
-def test_the_rest_of_a_deferred_root_goes_on_and_it_is_counted_when_that_is_done(sight: Any, cause: str) -> None:
+@pytest.mark.parametrize("step", ["all", "again"])
+def test_what_says_nothing_of_what_it_emits_ends_the_workflow(step: str) -> None:
     bench = Bench()
     root, = bench.feed(1)
-    first, second = children(root, 2)
-    audited(bench, done(root, 2))
-    audited(bench, sight(first), e.Sight(second, e.Standing.OPEN))
-    assert bench.take(e.Fail) == e.Fail(root, first, "rest", e.Policy.DEFER, cause)
-    assert bench.feeder.pending == 1
-    bench.hear(acks(root, (second, 0)))
-    assert (bench.feeder.book.completed, bench.feeder.book.deferred) == (0, 1)
+    audited(bench, e.Sight(root, e.Standing.DONE, step, (e.Try(TOKEN, NOW_MS, None),)))
+    assert bench.take(e.Fail) == e.Fail(root, root, step, "result")
 
 
 # -- bounds ------------------------------------------------------------------------------------------
@@ -544,7 +524,7 @@ def test_a_checkpoint_is_read_as_it_was_written_or_malformed(rows: Any, noise: b
     for count, finished in rows:
         batch = book.add(count, NOW_MS, finished, count)
         for number in range(batch.first, batch.first + min(finished, count - 1)):
-            book.finish(batch, number, is_deferred=bool(number % 2))
+            book.finish(batch, number)
     written = book.encode()
     assert Book.decode(written) == book
     damaged = bytearray(written)

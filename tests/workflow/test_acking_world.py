@@ -27,10 +27,10 @@ OFTEN = (
     "acks are repeated", "a feeder dies", "a feeder dies between two effects",
     "a feeder goes on from a checkpoint", "a feeder goes on behind another's back",
     "a former feeder's checkpoint is fenced", "a segment is dead", "a dead segment is tried again",
-    "a root fails: defer", "all roots are done",
+    "all roots are done",
 )
 RARE = (
-    "it emits something else, and children are there", "exhausted again by a later life", "a root fails: kill",
+    "it emits something else, and children are there", "exhausted again by a later life", "a root fails",
     "acks of an exhausted input are cancelled",
     "registers are forgotten", "a segment is decided on", "a decision is gone on with by a later life",
 )

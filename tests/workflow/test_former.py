@@ -128,7 +128,7 @@ def test_a_step_is_not_taken_over_whose_feeder_was_killed_before_it_had_stored_w
     book, now_ms = Book(), time.time_ns() // 1_000_000
     for _ in range(3):
         batch = book.add(2, now_ms)
-    book.finish(batch, 4, is_deferred=False)
+    book.finish(batch, 4)
     old = Old(book=book)
     stored = [id for number, id in enumerate(root_ids("old", "a", 0, 6, now_ms)) if number not in lost]
     old.client.enqueue_many(queue_of("old", "a"), [b"1"] * len(stored), ids=stored)

@@ -79,13 +79,14 @@ class Stage(Enum):
 @attrs.define
 class Page:
     """Tasks that all replicas would delete, each with its digest. ``upto``: the id behind which the next page
-    begins; ``cut``: those whose logs are longer than what is read of a task. ``number``: pages on offer are
-    numbered upwards, for as long as a node runs."""
+    begins; ``cut``: those whose logs are longer than what is read of a task. ``ended_ms``: since then one of them
+    is over. ``number``: pages on offer are numbered upwards, for as long as a node runs."""
 
     ids: bytes
     digests: bytes
     upto: bytes
     cut: bytes
+    ended_ms: int = 0
     number: int = 0
     is_going: bool = False
     count: int = 0
@@ -220,11 +221,12 @@ class Slices:
         return self._hindered.get(partition, [])
 
     def unarchived_since_ms(self, partition: int) -> int:
-        """Since when what is on offer to an archive could have gone; 0 when nothing is."""
+        """Since when what is on offer to an archive could have gone; 0 when nothing is. By the ends of tasks: with
+        each slice, and each leader, it would seem to have waited for no time."""
         under_way = self._slices.get(partition)
         if under_way is None or not under_way.offers:
             return 0
-        return under_way.upto_ms + self._view.retention.keep_ms
+        return min(page.ended_ms for page in under_way.offers.values()) + self._view.retention.keep_ms
 
     def is_under_way(self, partition: int) -> bool:
         """Whether a slice of a partition is."""
@@ -372,7 +374,7 @@ class Slices:
             kept = dict.fromkeys(index for answer in answers.values() if isinstance(answer, m.Collected)
                                  for index in columns.unpack_u64(answer.kept))
             left = page.at([index for index in range(len(page)) if index not in kept]) if kept else page
-            ripe = _page(self._without_needed(under_way, left), upto)
+            ripe = _page(self._without_needed(under_way, left), upto, under_way.upto_ms)
             self._turn_page(under_way, upto)
             if ripe.ids:
                 ripe.number = next(self._pages)
@@ -384,7 +386,7 @@ class Slices:
         under_way.is_trying = True
         if len(page):
             asked = [*under_way.lives, *under_way.needy]
-            self._send(now_ms, partition, under_way, _page(page, upto), asked, on_tried)
+            self._send(now_ms, partition, under_way, _page(page, upto, under_way.upto_ms), asked, on_tried)
         else:
             under_way.is_trying = False
             self._turn_page(under_way, upto)
@@ -466,8 +468,11 @@ class Slices:
             then(next((gone.count for gone in self._gone.get(partition, ()) if gone.is_(task_ids, digests)), None))
 
 
-def _page(found: Remains, upto: bytes) -> Page:
-    return Page(b"".join(found.ids), columns.pack_u64(found.digests), upto, b"".join(found.with_long_logs()))
+def _page(found: Remains, upto: bytes, upto_ms: int) -> Page:
+    completed = [history[:8] for history in found.histories if history is not None and history[:8] != bytes(8)]
+    ended_ms = min(upto_ms, int.from_bytes(min(completed), "big")) if completed else upto_ms
+    return Page(b"".join(found.ids), columns.pack_u64(found.digests), upto, b"".join(found.with_long_logs()),
+                ended_ms)
 
 
 def _is_any_below(vnode: Vnode, upto_ms: int) -> bool:

@@ -4,6 +4,11 @@
 shows. A task that had ended by then, on a replica that is closed up to then, does not change any more: clients are
 refused, its leader finds nothing open. So once all replicas hold it with one digest, it stays equal everywhere
 until it goes, and it may go on one before it goes on the next.
+
+What goes is read once more, whole, though no payload is taken out of its record. Rejected: to delete by keys, and
+by the digests that stand beside records. Those cover a key and all of a record, so without its payload nobody
+knows that the rest is sound; and the rest says of which queue there is one task less, and which rows of indexes go
+with it.
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ def ripe(replica: Replica, remains: Remains, upto_ms: int) -> Sequence[int]:
         return range(len(remains))
     found = [index for index, (history, body) in enumerate(zip(remains.histories, remains.bodies, strict=True))
              if (history[:8] <= bound if history is not None and history[:8] != _NEVER else has_ended(
-                 decode_history(history), None if body is None else Body.decode(body), upto_ms))]
+                 decode_history(history), None if body is None else Body.options_of(body), upto_ms))]
     return [index for index in found if remains.ids[index] not in news] if news else found
 
 
@@ -78,7 +83,7 @@ def shut(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, History | N
     known = replica.histories(old)
     for task_id, record in zip(old, replica.bodies(old), strict=True):
         history = decode_history(known.get(replica.prefix + task_id))
-        if record is not None and has_ended(history, Body.decode(record), replica.watermark.closed_ms):
+        if record is not None and has_ended(history, Body.options_of(record), replica.watermark.closed_ms):
             found[task_id] = history
     return found
 

@@ -200,7 +200,7 @@ class Filing:
                     self._holders.end([(task_id, held)])
         if had is None:
             return place
-        body = Body.decode(had)
+        body = Body.options_of(had)
         place = tables.place_of(body.header)
         if old.completion.value is not None:
             self._count(place, State.COMPLETED, -1)

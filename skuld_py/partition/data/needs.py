@@ -58,7 +58,7 @@ class Needs:
     def remove(self, task_id: bytes, body: bytes) -> None:
         """A body goes."""
         if header_of(body).prelude & DEPS:
-            self._store.pop_many("need", [self._prefix + dep + task_id for dep in Body.decode(body).deps])
+            self._store.pop_many("need", [self._prefix + dep + task_id for dep in Body.options_of(body).deps])
 
     def of(self, task_ids: Sequence[bytes], limit: int, last: bytes) -> dict[bytes, list[bytes]]:
         """The tasks among these, of which ``last`` is the last, that tasks kept here need, each with up to

@@ -16,7 +16,6 @@ what a feeder asks is little beside what workers ask.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
@@ -37,8 +36,6 @@ TOO_OLD, CONFLICT = "too_old", "conflict"
 DOUBTS_MAX, DOUBT_S = 20, 600.0
 """How many answers in a row, and for how long, say that one of these holds, though in doubt, until it does."""
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
 
 
 class Hands(Protocol):
@@ -113,7 +110,7 @@ class Driver:
             if isinstance(effect, e.Done):
                 self._hands.tell(self._feeder.book)
                 return effect
-            if isinstance(effect, e.Fail) and effect.policy is e.Policy.KILL:
+            if isinstance(effect, e.Fail):
                 self._kill(effect)
                 return effect
             for event in [] if effect is None else self._done(effect):
@@ -168,8 +165,6 @@ class Driver:
             case e.Exhaust():
                 self._asked(self._hands.exhaust)
                 return e.Exhausted()
-            case e.Fail():
-                _log.warning("%s", said(effect))
         return None
 
     def _draw(self, effect: e.Draw) -> e.Event:

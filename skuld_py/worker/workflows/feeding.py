@@ -63,8 +63,7 @@ _log = logging.getLogger(__name__)
 
 @task(name=FEED)
 def feed(context: TaskContext, workflow: str, step: str) -> dict[str, int]:
-    """Feed a workflow from an input. ``completed``: how many roots came to their end; ``deferred``: how many but
-    for segments that are dead."""
+    """Feed a workflow from an input. ``completed``: how many roots came to their end."""
     flow, claim = context.workflows, context.claim
     if flow is None or claim is None:
         raise Dead(f"{FEED}: this task is not in a queue of a workflow; do not enqueue it by hand")
@@ -79,7 +78,7 @@ def feed(context: TaskContext, workflow: str, step: str) -> dict[str, int]:
         raise
     if isinstance(end, e.Fail):
         raise Dead(said(end))
-    return {"completed": end.completed, "deferred": end.deferred}
+    return {"completed": end.completed}
 
 
 def _fed(context: TaskContext, claim: Claim, flow: Any, workflow: str, step: str) -> e.Done | e.Fail:

@@ -12,9 +12,10 @@ batch is added, and ``DECISIONS_MAX`` bounds the decisions.
 Where the source goes on behind all batches is its own business: a *cursor*, a few bytes that it gives with each
 batch and gets with each draw. A batch begins in one of its parts, at an offset; so a batch can be drawn again.
 
-Form: ``skF 01 | is_drained u8 | next u64 | completed u64 | deferred u64 | batches u16 | decisions u16 | size u16 |
+Form: ``skF 01 | is_drained u8 | next u64 | completed u64 | 0 u64 | batches u16 | decisions u16 | size u16 |
 cursor`` of that size, then for each batch ``first u64 | count u16 | time_ms u64 | part u16 | offset u64 | bits``,
-and for each decision ``segment | token u64``.
+and for each decision ``segment | token u64``. Where there is 0, earlier releases count roots that ended without
+segments that were dead, and there are none.
 """
 
 from __future__ import annotations
@@ -68,13 +69,12 @@ class Batch:
 @attrs.define
 class Book:
     """All that outlives a feeder. ``next``: the number of the first root that was never drawn. ``batches`` by
-    their first numbers, which rise. ``completed`` and ``deferred`` count roots that are done. ``cursor``: where
-    the source goes on."""
+    their first numbers, which rise. ``completed`` counts roots that are done. ``cursor``: where the source goes
+    on."""
 
     next: int = 0
     is_drained: bool = False
     completed: int = 0
-    deferred: int = 0
     cursor: bytes = b""
     batches: dict[int, Batch] = attrs.field(factory=dict)
     decisions: dict[bytes, int] = attrs.field(factory=dict)
@@ -89,7 +89,7 @@ class Book:
     @property
     def pending(self) -> int:
         """How many roots were drawn and are not done."""
-        return self.next - self.completed - self.deferred
+        return self.next - self.completed
 
     @property
     def is_finished(self) -> bool:
@@ -103,18 +103,17 @@ class Book:
         self.window += count
         return batch
 
-    def finish(self, batch: Batch, number: int, is_deferred: bool) -> None:
+    def finish(self, batch: Batch, number: int) -> None:
         """A root is done."""
         batch.finish(number)
-        self.deferred += is_deferred
-        self.completed += not is_deferred
+        self.completed += 1
         if not batch.left:
             del self.batches[batch.first]
             self.window -= batch.count
 
     def encode(self) -> bytes:
         """As a checkpoint."""
-        head = _HEAD.pack(_MAGIC, self.is_drained, self.next, self.completed, self.deferred, len(self.batches),
+        head = _HEAD.pack(_MAGIC, self.is_drained, self.next, self.completed, 0, len(self.batches),
                           len(self.decisions), len(self.cursor)) + self.cursor
         batches = [_BATCH.pack(batch.first, batch.count, batch.time_ms, batch.part, batch.offset)
                    + batch.done.to_bytes(-(-batch.count // 8), "big") for batch in self.batches.values()]
@@ -127,8 +126,8 @@ class Book:
             return cls()
         if not isinstance(data, bytes) or len(data) < _HEAD.size or not data.startswith(_MAGIC):
             raise Malformed("checkpoint", "it is no feeder's")
-        _, is_drained, next_, completed, deferred, batches, decisions, size = _HEAD.unpack_from(data)
-        if (is_drained > 1 or batches > BATCHES_MAX or decisions > DECISIONS_MAX + DECISIONS_SPARE
+        _, is_drained, next_, completed, zero, batches, decisions, size = _HEAD.unpack_from(data)
+        if (is_drained > 1 or zero or batches > BATCHES_MAX or decisions > DECISIONS_MAX + DECISIONS_SPARE
                 or size > CURSOR_BYTES_MAX):
             raise Malformed("checkpoint", "a number is out of its range")
         cursor = data[_HEAD.size : _HEAD.size + size]
@@ -136,7 +135,7 @@ class Book:
         if len(data) != at + decisions * _DECISION.size:
             raise Malformed("checkpoint", "its length does not fit")
         decided = dict(_DECISION.unpack_from(data, at + index * _DECISION.size) for index in range(decisions))
-        return cls(next_, bool(is_drained), completed, deferred, cursor, found, decided)
+        return cls(next_, bool(is_drained), completed, cursor, found, decided)
 
 
 def _batches(data: bytes, at: int, count: int, end: int) -> tuple[dict[int, Batch], int]:
@@ -157,9 +156,8 @@ def _batches(data: bytes, at: int, count: int, end: int) -> tuple[dict[int, Batc
 
 def roots_said(book: Book) -> str:
     """How far a feeder is, in words."""
-    deferred = f", {book.deferred:,} without what is dead" if book.deferred else ""
     if book.is_drained and not book.next:
         return "no roots: the source is empty"
     end = ", and the source has no more" if book.is_drained else ""
     roots = f"{book.next:,} root" + "s" * (book.next != 1)
-    return f"{roots} drawn, {book.completed:,} complete{deferred}, {book.pending:,} under way{end}"
+    return f"{roots} drawn, {book.completed:,} complete, {book.pending:,} under way{end}"

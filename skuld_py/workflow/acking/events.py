@@ -10,12 +10,10 @@ from skuld_py.workflow.acking.acks import Acks
 
 
 class Policy(Enum):
-    """What becomes of a root, a segment of which is dead: it is tried again; the workflow is killed; the rest of
-    the root goes on, and it counts as deferred."""
+    """What becomes of a segment that is dead: it is tried again, or the workflow is killed."""
 
     RESTART = "restart"
     KILL = "kill"
-    DEFER = "defer"
 
 
 # -- events ------------------------------------------------------------------------------------------
@@ -195,14 +193,13 @@ class Revive:
 
 @attrs.frozen
 class Fail:
-    """A root has failed. By ``Policy.KILL`` nothing follows: the workflow is to be killed. ``cause``: dead,
-    too_large (of more segments than one root may have), too_old (ended tasks are kept for less long than it
-    takes), source (which gave other values than before), result (that says nothing of what it emits)."""
+    """A root has failed, and nothing follows: the workflow is to be killed. ``cause``: dead, too_large (of more
+    segments than one root may have), too_old (ended tasks are kept for less long than it takes), source (which
+    gave other values than before), result (that says nothing of what it emits)."""
 
     root: bytes
     segment: bytes
     step: str
-    policy: Policy
     cause: str = "dead"
 
 
@@ -216,7 +213,6 @@ class Done:
     """Complete the feeder's task."""
 
     completed: int
-    deferred: int
 
 
 Effect = Draw | Keep | Store | Audit | Repair | Revive | Fail | Exhaust | Done

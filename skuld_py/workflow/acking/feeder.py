@@ -9,8 +9,8 @@ are done, it says so in the checkpoint, then in the coordination log, then compl
 
 Invariants:
 
-* A root is done when every segment of its tree is: completed by a claim whose children are the segment's, or dead
-  where the policy says that the rest goes on. That is in the checkpoint before the input is called exhausted.
+* A root is done when every segment of its tree is: completed by a claim whose children are the segment's. That is
+  in the checkpoint before the input is called exhausted.
 * A segment that several claims could have completed gets the children of one of them: who decides is the feeder
   alone, and a decision is in the checkpoint before any child is enqueued. Checkpoints are fenced, so a former
   life's decision is either known to the next, or never acted upon.
@@ -37,7 +37,7 @@ from skuld_py.workflow.acking.checkpoint import BATCH_MAX, DECISIONS_MAX, DECISI
 from skuld_py.workflow.acking.register import Root
 from skuld_py.workflow.acking.ring import Ring
 from skuld_py.workflow.acking.walk import Walk
-from skuld_py.workflow.segments import root_ids, value_of
+from skuld_py.workflow.segments import root_ids
 
 IN_HAND_MAX = 2
 """Batches that are drawn and not stored yet; the shell holds their values."""
@@ -126,7 +126,7 @@ class Feeder:
         if self._again:
             batch = self._again.popleft()
             if event.count != batch.count:
-                self._kill(e.Fail(b"", b"", self._step, e.Policy.KILL, "source"))
+                self._kill(e.Fail(b"", b"", self._step, "source"))
                 return
             self._register(batch)
             self._effects.append(self._storing(batch))
@@ -179,7 +179,7 @@ class Feeder:
     def _on_repaired(self, event: e.Repaired) -> None:
         root = self._repairing.pop(event.parent, None)
         if event.is_late:
-            self._kill(e.Fail(event.root, event.parent, "", e.Policy.KILL, "too_old"))
+            self._kill(e.Fail(event.root, event.parent, "", "too_old"))
         elif event.is_done and self.book.decisions.get(event.parent) == event.token:
             del self.book.decisions[event.parent]
             self._is_dirty = True
@@ -187,11 +187,11 @@ class Feeder:
                 self.walk.hint(root, event.parent)
 
     def _on_unrevived(self, event: e.Unrevived) -> None:
-        self._kill(e.Fail(event.root, event.segment, event.step, e.Policy.KILL))
+        self._kill(e.Fail(event.root, event.segment, event.step))
 
     def _on_exhausted(self, event: e.Exhausted) -> None:
         self.is_over = True
-        self._effects.append(e.Done(self.book.completed, self.book.deferred))
+        self._effects.append(e.Done(self.book.completed))
 
     def _on_ticked(self, event: e.Ticked) -> None:
         """What time asks for is seen after each event."""
@@ -207,18 +207,13 @@ class Feeder:
         if root.is_complete:
             self._complete(root)
         elif len(root.heard) > self._options.segments_of_root:
-            self._kill(e.Fail(root.id, segment, "", e.Policy.KILL, "too_large"))
+            self._kill(e.Fail(root.id, segment, "", "too_large"))
         elif self.registers > self._options.segments_max and not self._is_oldest(root):
             self.registers -= root.forget()
 
     def missing(self, root: Root, parent: e.Sight, token: int, numbers: tuple[int, ...]) -> None:
-        """No other claim's children can be the parent's, so these may be enqueued at once; but not where a dead
-        segment counts as one without children. A later life may have counted this one so before its last holder
-        completed it, late; so it is decided on, and a former life cannot have that written down."""
-        if self._options.policies.get(parent.step) is e.Policy.DEFER:
-            self.undecided(root, parent.segment, token)
-        else:
-            self._effects.append(e.Repair(root.id, parent.segment, token, numbers))
+        """No other claim's children can be the parent's, so these may be enqueued at once."""
+        self._effects.append(e.Repair(root.id, parent.segment, token, numbers))
 
     def decided(self, segment: bytes) -> int | None:
         """The token that was decided on, and whose children are not known to be stored."""
@@ -240,31 +235,20 @@ class Feeder:
 
     def gone(self, root: Root) -> None:
         """A root that was stored ended so long ago that it was collected, or is too old to be stored."""
-        self._kill(e.Fail(root.id, root.id, "", e.Policy.KILL, "too_old"))
+        self._kill(e.Fail(root.id, root.id, "", "too_old"))
 
     def dead(self, root: Root, sight: e.Sight) -> None:
         """As the step's policy says. What is tried again may soon be dead again, and a worker's word of it may be
         lost: so its root is looked after as often as one of which something was heard."""
-        policy = self._options.policies.get(sight.step, e.Policy.KILL)
-        if policy is e.Policy.RESTART:
+        if self._options.policies.get(sight.step) is e.Policy.RESTART:
             root.audits = 0
             self._effects.append(e.Revive(root.id, sight.segment, sight.step))
         else:
-            self._fail(root, sight, policy, "dead")
+            self._kill(e.Fail(root.id, sight.segment, sight.step))
 
     def spoilt(self, root: Root, sight: e.Sight) -> None:
         """It cannot be tried again, for it is done."""
-        policy = self._options.policies.get(sight.step, e.Policy.KILL)
-        self._fail(root, sight, e.Policy.DEFER if policy is e.Policy.DEFER else e.Policy.KILL, "result")
-
-    def _fail(self, root: Root, sight: e.Sight, policy: e.Policy, cause: str) -> None:
-        failure = e.Fail(root.id, sight.segment, sight.step, policy, cause)
-        if policy is e.Policy.KILL:
-            self._kill(failure)
-        elif not root.has_heard(sight.segment):
-            root.is_deferred = True
-            self._effects.append(failure)
-            self.heard(root, sight.segment, value_of(sight.segment))
+        self._kill(e.Fail(root.id, sight.segment, sight.step, "result"))
 
     def _kill(self, failure: e.Fail) -> None:
         if not self.is_over:
@@ -294,7 +278,7 @@ class Feeder:
         self.registers -= len(root.heard)
         self.pending -= 1
         root.is_over = self._is_dirty = True
-        self.book.finish(root.batch, root.number, root.is_deferred)
+        self.book.finish(root.batch, root.number)
 
     def _look_after(self) -> None:
         """Begin to look after roots that were not heard of for long."""

@@ -21,8 +21,7 @@ class Root:
     ``audits``: how often since. ``looks``: rows of walks that are about it. ``is_forgotten``: it had to make room,
     and begins anew when it is looked after. ``is_over``: nothing more is to be done about it."""
 
-    __slots__ = ("audits", "batch", "heard", "heard_ms", "id", "is_deferred", "is_forgotten", "is_over", "looks",
-                 "number", "sum")
+    __slots__ = ("audits", "batch", "heard", "heard_ms", "id", "is_forgotten", "is_over", "looks", "number", "sum")
 
     def __init__(self, root: bytes, number: int, batch: Batch, now_ms: int) -> None:
         self.id = root
@@ -32,7 +31,7 @@ class Root:
         self.heard: dict[int, int] = {}
         self.heard_ms = now_ms
         self.audits = self.looks = 0
-        self.is_deferred = self.is_forgotten = self.is_over = False
+        self.is_forgotten = self.is_over = False
 
     def hear(self, segment: bytes, ack: int) -> bool:
         """Count an ack; whether it was news."""

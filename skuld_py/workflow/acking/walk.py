@@ -5,10 +5,8 @@ stand on record, any of them may have completed it, and another one may yet turn
 counts is whose children are there: the first child of each claim is looked for. If one is found, that claim's
 children are the segment's. If none is, nobody has emitted, for a holder who may emit by itself is the only one on
 record; so the feeder decides, by whose completion stands now, and has that written down before it emits
-(``feeder``). So it does where a dead segment counts as done, since its last holder may complete it, late, after a
-later life of the feeder has counted it. A completion that emits nothing needs no decision: none of its children
-can be missed. And where a holder's ack was heard, that holder was alone: it is that claim's children that are
-missing.
+(``feeder``). A completion that emits nothing needs no decision: none of its children can be missed. And where a
+holder's ack was heard, that holder was alone: it is that claim's children that are missing.
 
 Invariants: what is asked for at a time is bounded, and what waits is a row for each parent, not for each child:
 the children's ids follow from it. The newest parent is gone on with first, so rows are at most as many as a tree

@@ -338,6 +338,18 @@ def test_members_are_shown_with_whom_each_watches_and_who_leaves(
     assert "leaves" in visitor.get("/members").words and f"node {name} is taken out" in visitor.get("").words
 
 
+def test_what_waits_for_an_archive_is_shown_of_each_node(visitor: Visitor) -> None:
+    seen = attrs.evolve(visitor.do(visitor.cluster.status()), collections=(
+        m.CollectionRow("h:1", 3, 0, (), 12_345, 1_795_000_000_000),))
+
+    async def status() -> Any:
+        return seen
+
+    visitor.cluster.status = status
+    words = visitor.get("/members").words
+    assert "to be archived" in words and "12,345" in words and "2026-11-18" in words
+
+
 ADDRESSES = (
     "/tasks?start=99999999999999999999", "/queues?start=-1", "/queues?start=7", "/partitions?start=100000",
     "/members?from=99999999999999", "/tasks?queue=a&after=nonsense", "/tasks?since=yesterday", "/tasks/nonsense",

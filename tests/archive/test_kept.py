@@ -1,0 +1,208 @@
+"""Tasks that the nodes keep though their page was archived: each stays in one live file until it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import attrs
+import pyarrow.parquet as pq
+import pytest
+
+from archive.ended import NOON_MS, plain
+from archive.test_archiver import archiver, refusing
+from archive.test_layout import ids_of, kept, rows_of
+from archive.world import World, world
+from skuld_py.archive import arrow_store, compaction
+from skuld_py.archive.archiver import Given, Question
+from skuld_py.archive.arrow_site import Site
+from skuld_py.archive.live import live
+from skuld_py.archive.rows import Rows, row_of
+from skuld_py.archive.source import ClusterSource
+from skuld_py.client.archiving import Page
+from skuld_py.errors import Refused, Uncertain
+from skuld_py.model.body import Header, encode_body
+from skuld_py.model.ids import to_text
+from skuld_py.model.task import Task
+
+
+@attrs.define(slots=False)
+class Holding(World):
+    """A cluster in which others come to need some tasks, once their page is written; ``held`` are neither deleted
+    nor offered."""
+
+    wanted: list[bytes] = attrs.field(factory=list)
+    held: set[bytes] = attrs.field(factory=set)
+    store: object = None
+
+    def collectable(self, question: Question) -> Page:
+        every = self.tasks
+        self.tasks = {partition: [task for task in tasks if bytes(task.id) not in self.held]
+                      for partition, tasks in every.items()}
+        try:
+            return super().collectable(question)
+        finally:
+            self.tasks = every
+
+    def discard(self, page: Page) -> int:
+        before = self.tasks[page.partition]
+        count = super().discard(page)
+        left = [*self.tasks[page.partition]]
+        self.tasks[page.partition] = [task for task in before if task in left or bytes(task.id) in self.held]
+        return count - (len(self.tasks[page.partition]) - len(left))
+
+    def write(self, batch: str, given: Sequence[Given]) -> None:
+        tasks = [self.known[record[0]] for record, _ in given]
+        self.store.write(f"r{len(self.rows)}-{batch}", [row_of(task, digest=digest)  # type: ignore[attr-defined]
+                                 for task, (_, digest) in zip(tasks, given, strict=True)])
+        self.rows += tasks
+        self.held.update(self.wanted)
+
+    def begin(self) -> None:
+        self.store.begin()  # type: ignore[attr-defined]
+
+    def settled(self, ids: bytes) -> None:
+        self.store.settled(ids)  # type: ignore[attr-defined]
+
+    def end(self, is_whole: bool, are_gone: Callable[[Sequence[str]], bool]) -> None:
+        assert is_whole
+        self.store.end(is_whole, are_gone)  # type: ignore[attr-defined]
+
+
+def test_what_others_come_to_need_before_it_goes_stands_in_one_file_when_it_goes_at_last(tmp_path: Path) -> None:
+    tasks = [plain(number) for number in range(4)]
+    over = Holding({0: [*tasks]}, 2, ahead=2, wanted=[bytes(tasks[0].id)])
+
+    def run() -> None:
+        with Site.held(tmp_path) as site:
+            over.store = site.store
+            assert archiver(over).run(wait_s=0).is_done
+    run()
+    assert over.tasks[0] == tasks[:1] and kept(tmp_path) == ids_of(tasks)
+    run()
+    over.held.clear()
+    over.wanted.clear()
+    run()
+
+    assert over.tasks[0] == [] and kept(tmp_path) == ids_of(tasks)
+    run()
+    assert not any(file.is_open for file in live(tmp_path).files)
+
+
+def test_nodes_that_do_not_answer_have_what_they_are_asked_for() -> None:
+    asked: list[int] = []
+
+    class Nodes(ClusterSource):
+        def __init__(self, answers: list[object]) -> None:
+            self._answers = answers
+            self._client = self
+
+        def get_many(self, ids: Sequence[str]) -> Sequence[str]:
+            asked.append(len(ids))
+            return ids
+
+        def _all(self, calls: Sequence[Callable[[], object]]) -> list[object]:  # type: ignore[override]
+            for call in calls:
+                call()
+            return [self._answers.pop(0) for _ in calls]
+    ids = ["x"] * 100
+
+    assert Nodes([[]] * 20).are_gone(ids) and sum(asked) == 100 and max(asked) <= 12
+    assert not Nodes([[]] * 8 + [[plain(1)]]).are_gone(ids)
+    assert not Nodes([[], Uncertain("timeout", "no answer")] + [[]] * 20).are_gone(ids)
+    assert Nodes([]).are_gone([])
+
+
+def test_pages_behind_one_that_cannot_be_written_are_awaited_while_replicas_are_asked() -> None:
+    over = world(8, ahead=2)
+    refused, collectable = refusing(over, 0), over.collectable
+
+    def late(question: Question) -> Page:
+        """The third page, and those behind it, take a moment."""
+        is_late = question.after >= 2 and over.now_s < 1
+        return Page(question.partition, (), True, due_ms=100) if is_late else collectable(question)
+    over.collectable = late  # type: ignore[method-assign]
+
+    report = archiver(over).run(wait_s=10)
+
+    assert (report.refused, report.deleted) == (refused, 6)
+
+
+def test_a_task_that_another_deleted_while_its_long_log_was_read_ends_no_run() -> None:
+    over = world(2, 1)
+    over.failing["collectable"] = [Refused("no_such_task", "id: no task 000006cvl5s5o")]
+
+    report = archiver(over).run(wait_s=10)
+
+    assert (report.deleted, report.is_done) == (3, True)
+
+
+def test_of_a_page_that_went_in_part_nothing_counts_as_deleted() -> None:
+    over = world(4)
+    archived = over.archived
+    over.archived = lambda pages: [  # type: ignore[method-assign]
+        count - 1 if at == 0 and len(over.deleted) <= 2 else count for at, count in enumerate(archived(pages))]
+
+    report = archiver(over).run(wait_s=0)
+
+    assert (report.deleted, over.settled_ids) == (3, over.deleted[2:])
+
+
+def test_a_record_that_cannot_be_read_is_refused_and_so_holds_up_its_page_alone() -> None:
+    written: list[int] = []
+    store = SimpleNamespace(begin=None, settled=None, end=None,
+                            write=lambda batch, rows: written.append(len(rows)))
+    good, bad = ((bytes(19) + bytes([number]), encode_body(Header("q").encode(), b""), history, ())
+                 for number, history in enumerate((b"", b"\xff" * 25)))
+
+    with pytest.raises(Refused, match="a record cannot be read: history record is cut short"):
+        Rows(store, "c").write("b", [(good, 1), (bad, 2)])  # type: ignore[arg-type]
+    Rows(store, "c").write("b", [(good, 1)])  # type: ignore[arg-type]
+    assert written == [1]
+
+
+# -- large files ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Task]:
+    """A compacted file of several row groups, which is larger than what is learnt whole."""
+    tasks = [plain(number) for number in range(60)]
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        for number in range(0, 60, 20):
+            site.store.write(f"b{number}", rows_of(tasks[number : number + 20]))
+        site.store.settled(b"".join(bytes(task.id) for task in tasks))
+        site.store.end(is_whole=False)
+        monkeypatch.setattr(compaction, "RANGE_BYTES", 10_000)
+        assert site.compact(grace_ms=0).into == 1
+    monkeypatch.setattr(arrow_store, "LEARNED_ROWS_MAX", 10)
+    return tasks
+
+
+def test_a_task_goes_out_of_a_large_file_a_row_group_at_a_time(tmp_path: Path, large: list[Task]) -> None:
+    path, = live(tmp_path).paths
+    groups = pq.read_metadata(path).num_row_groups
+    assert groups > 2
+    new = plain(100, at_ms=NOON_MS)
+    with Site.held(tmp_path) as site:
+        site.store._began = -1  # as if the file had come meanwhile
+        site.store.begin()
+        site.store.write("c", [*rows_of(large[30:31], digest=6), *rows_of([new])])
+
+    assert kept(tmp_path) == ids_of([*large, new])
+    found = {row["id"]: row["digest"] for path in live(tmp_path).paths
+             for row in pq.read_table(path, partitioning=None).to_pylist()}
+    assert found[to_text(large[30].id)] == f"{6:016x}" and found[to_text(large[29].id)] == f"{5:016x}"
+    assert max(pq.read_metadata(path).num_row_groups for path in live(tmp_path).paths) >= groups - 1
+
+
+def test_of_a_large_file_is_learnt_what_a_batch_has_and_no_more(tmp_path: Path, large: list[Task]) -> None:
+    with Site.held(tmp_path) as site:
+        site.store._began = -1
+        site.store.begin()
+        site.store.write("c", rows_of([large[0], large[-1]]))
+        assert {*site.store._places} == {*ids_of([large[0], large[-1]])}
+
+    assert kept(tmp_path) == ids_of(large)

@@ -1,0 +1,83 @@
+"""``skuld history restore``, into clusters that keep ended tasks for a short time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from archive.ended import plain
+from skuld_py.archive.arrow_site import Site
+from skuld_py.archive.rows import row_of
+from skuld_py.cli.main import main
+from skuld_py.errors import Refused
+from skuld_py.model.ids import to_text
+from skuld_py.testing import MemoryClient
+
+KEEP_S = 60.0
+PAYLOAD_BYTES = 20_000
+
+
+class Brief(MemoryClient):
+    """Of nodes that keep ended tasks for a minute."""
+
+    windows: list[float]
+
+    def enqueue_many(self, *arguments: Any, unique_window_s: float = 3_600.0,  # type: ignore[override]
+                     **options: Any) -> Any:
+        self.windows.append(unique_window_s)
+        if unique_window_s > KEEP_S:
+            raise Refused("bad_unique", "window: a name would be unique for longer than ended tasks are kept")
+        if any(len(payload) > PAYLOAD_BYTES for payload in arguments[1]):
+            raise Refused("payload_too_large", f"payload: the limit is {PAYLOAD_BYTES}")
+        return super().enqueue_many(*arguments, unique_window_s=unique_window_s, **options)
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Brief]:
+    with Brief() as made:
+        made.windows = []
+
+        @contextmanager
+        def connected(*_: object) -> Iterator[Brief]:
+            yield made
+        monkeypatch.setattr("skuld_py.cli.history_restore.connected", connected)
+        yield made
+
+
+def restore(root: Path) -> Result:
+    return CliRunner().invoke(main, ["history", "restore", str(root), "--json"])
+
+
+def test_a_name_is_unique_for_as_long_as_nodes_allow_and_none_comes_twice(tmp_path: Path, client: Brief,
+                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.cli.history_restore.EACH", 2)
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        site.store.write("b", [row_of(plain(number), cluster="prod", digest=5) for number in range(4)])
+
+    for _ in range(2):
+        ran = restore(tmp_path)
+        assert ran.exit_code == 0 and json.loads(ran.stdout.splitlines()[-1])["restored"] == 4, ran.stderr
+
+    assert client.windows == [3_600.0, 600.0, 60.0, 60.0] * 2, "a window that was refused is not tried again"
+    assert client.count() == 4
+
+
+def test_one_that_is_too_large_is_named_and_keeps_no_other_one_away(tmp_path: Path, client: Brief) -> None:
+    tasks = [plain(0), plain(1, payload=b"x" * PAYLOAD_BYTES), plain(2)]
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        site.store.write("b", [row_of(task, cluster="prod", digest=5) for task in tasks])
+
+    ran = restore(tmp_path)
+
+    said = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert ran.exit_code == 1 and said[-1] == {"event": "done", "restored": 2, "left": 1}
+    assert [each["id"] for each in said if each["event"] == "left"] == [to_text(tasks[1].id)]
+    assert client.count() == 2 and client.claim("restored", n=10) == []

@@ -1,0 +1,67 @@
+"""Mutants of what an archive promises: one row of each task, none lost, whatever others need, move or set."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant, mutant
+
+FORM, KEPT, ROOTS, VERBS = (f"tests/archive/test_{name}.py::" for name in ("rows", "kept", "roots", "verbs"))
+
+MUTANTS: tuple[Mutant, ...] = (
+    mutant("archive-kept-is-gone", "what others need counts as deleted with the rest of its page",
+           "Archiver._settle", "if answer * ids.ID_BYTES == len(page.ids):", "if True:", "D7",
+           KEPT + "test_what_others_come_to_need_before_it_goes_stands_in_one_file_when_it_goes_at_last", seeds=0),
+    mutant("archive-closed-by-age", "a file is closed whose tasks the nodes have, since it is old",
+           "ArrowStore._is_over", "return are_gone([", "return True or are_gone([", "D7",
+           KEPT + "test_what_others_come_to_need_before_it_goes_stands_in_one_file_when_it_goes_at_last", seeds=0),
+    mutant("archive-silent-is-gone", "who does not answer has none of the tasks", "ClusterSource.are_gone",
+           "if any(answer != [] for", "if any(type(answer) is list and answer for", "D7",
+           KEPT + "test_nodes_that_do_not_answer_have_what_they_are_asked_for", seeds=0),
+    mutant("archive-large-at-once", "a large file is held whole for one task", "arrow_files.without",
+           "        for number in range(file.num_row_groups):\n"
+           "            found = file.read_row_group(number, use_threads=False)\n",
+           "        for _ in range(1):\n            found = file.read()\n", "X1",
+           KEPT + "test_a_task_goes_out_of_a_large_file_a_row_group_at_a_time", seeds=0),
+    mutant("archive-learns-large", "a batch has a large file learnt whole", "arrow_files.digests_of",
+           "\n              & pc.field(\"id\").isin([*among])) if", ") if", "X1",
+           KEPT + "test_of_a_large_file_is_learnt_what_a_batch_has_and_no_more", seeds=0),
+    mutant("archive-state-by-its-clock", "a task that died is held by a lease, by the archiver's clock",
+           "rows._odd_row_of", "TIME_MS_MAX)", "0)", "D7",
+           FORM + "test_a_task_is_as_it_ended_whatever_the_clock_of_an_archiver_says", seeds=0),
+    mutant("archive-ends-with-a-log", "a task that another deleted ends a run", "Archiver._note",
+           "not in (*PASSING, GONE):", "not in PASSING:", "D7",
+           KEPT + "test_a_task_that_another_deleted_while_its_long_log_was_read_ends_no_run", seeds=0),
+    mutant("archive-where-it-was", "a moved archive is where it was", "ArchiveRoot.says",
+           "self.root == other.root and ", "", "A1",
+           ROOTS + "test_an_archive_that_was_moved_is_known_where_it_is_now", seeds=0),
+    mutant("archive-never-named", "an archive that had no name when it was entered cannot be moved",
+           "ArchiveRoot.says", " and bool(self.archive or not other.archive)", "", "A1",
+           ROOTS + "test_an_archive_that_was_moved_is_known_where_it_is_now", seeds=0),
+    mutant("archive-turned-back-unseen", "an archive goes on over one that was turned back", "Manifest._read",
+           "if max(newest, last) < self.state.version:", "if False:", "D7",
+           ROOTS + "test_an_archive_that_was_turned_back_under_its_writer_gets_nothing_more_of_it", seeds=0),
+    mutant("archive-years-in-a-moment", "a clock that is set forward has the archive removed", "Compaction.run",
+           "min(self._now_ms(), max(ends, default=0))", "self._now_ms()", "D7",
+           ROOTS + "test_a_clock_that_was_set_forward_has_nothing_removed", seeds=0),
+    mutant("archive-fails-uncompacted", "a run that left nothing fails since it compacted nothing",
+           "cli.archive._tidy", "    except Refused as error:\n", "    except ImportError as error:\n", "A1",
+           VERBS + "test_what_is_archived_and_cannot_be_compacted_is_archived", seeds=0),
+    mutant("archive-waits-since-now", "with each leader it is as if nothing had waited before",
+           "Slices.unarchived_since_ms", "min(page.ended_ms for page in under_way.offers.values())",
+           "under_way.upto_ms", "A1",
+           "tests/node/test_needed_on_offer.py::"
+           "test_since_when_tasks_wait_is_told_by_their_ends_whoever_leads", seeds=0),
+    mutant("archive-behind-one-in-the-way", "a task in the way keeps from the archive what is behind its page",
+           "Archiver._stuck_s", "return STUCK_S if", "return 0.0 if", "D7",
+           KEPT + "test_pages_behind_one_that_cannot_be_written_are_awaited_while_replicas_are_asked", seeds=0),
+    mutant("archive-dies-of-a-record", "a record that cannot be read ends every run", "Rows.write",
+           "        except ValueError as error:\n", "        except ImportError as error:\n", "D7",
+           KEPT + "test_a_record_that_cannot_be_read_is_refused_and_so_holds_up_its_page_alone", seeds=0),
+    mutant("archive-all-open", "all files that lie side by side are open at once", "ArrowHistory._tables",
+           "            with pq.ParquetFile(self._root / file.path) as opened:\n",
+           "            for opened in [pq.ParquetFile(self._root / file.path)]:\n", "X1",
+           ROOTS + "test_files_that_lie_side_by_side_are_not_all_open_at_once", seeds=0),
+    mutant("archive-unlisted-traceback", "a manifest that may not be listed ends in a traceback",
+           "Manifest.exists", "        except OSError as error:\n",
+           "        except FileExistsError as error:\n", "A1",
+           ROOTS + "test_a_manifest_that_may_not_be_listed_is_said_in_a_line", seeds=0),
+)
