@@ -13,6 +13,7 @@ from skuld_py.calls.payloads import check_name, function_of
 from skuld_py.calls.results import decode_outputs, decode_result
 from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, ask_either, stream, verb
+from skuld_py.client.canvassing import canvassed
 from skuld_py.client.preludes import Time, time_ms_of
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
@@ -24,6 +25,7 @@ from skuld_py.model.body import Body
 from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.history import decode_history
 from skuld_py.model.ids import TaskId
+from skuld_py.model.overview import Overview, untold_by
 from skuld_py.model.state import State, is_timeless
 from skuld_py.model.task import LogEntry, Task, view
 
@@ -61,8 +63,9 @@ class TaskPage:
 
 
 class Reading:
-    """Needs the wall's time."""
+    """Needs the wall's time, and a steady one in seconds."""
 
+    _clock: Callable[[], float]
     _wall_ms: Callable[[], int]
 
     @verb
@@ -125,7 +128,21 @@ class Reading:
     @verb
     def status(self) -> Work[m.Described]:
         """The cluster as one of its nodes sees it."""
+        return (yield from self._status())
+
+    def _status(self) -> Work[m.Described]:
         return (yield from ask_either(m.Described, m.Describe(0, reads_unproven=True), m.Describe(0))).message
+
+    @verb
+    def overview(self) -> Work[Overview]:
+        """The same as ``described``, in which ``held`` is of all partitions: of those that this node does not
+        keep others tell that do, and so many are asked as that takes, each once. ``silent``: those of them that
+        did not tell, and why. ``untold``: partitions of which nobody told, so what is held there is not known."""
+        first = yield from self._status()
+        if not untold_by(first):
+            return Overview(first)
+        greeted = (yield from ask(m.Greeted, m.Greet(0))).message
+        return (yield from canvassed(first, greeted, self._clock))
 
     @verb
     def list_page(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,

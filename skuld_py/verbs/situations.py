@@ -11,7 +11,7 @@ from skuld_py.verbs.schemas import Says
 if TYPE_CHECKING:
     from skuld_py.verbs.attention import Facts
 
-ServiceWord = Literal["full", "enqueue-only", "unavailable"]
+ServiceWord = Literal["full", "unknown", "enqueue-only", "unavailable"]
 
 
 class NodeStatus(TypedDict):
@@ -72,10 +72,12 @@ class ConcernDocument(TypedDict):
 
 
 class Status(TypedDict):
-    """The cluster as one of its nodes sees it."""
+    """The cluster as one of its nodes sees it; what is held of partitions, as those told that keep them."""
 
-    service: Annotated[ServiceWord, Says("That of the partition that does least.")]
+    service: Annotated[ServiceWord, Says("That of the partition that does least; unknown where nobody told who"
+                                         " keeps a partition that seems well.")]
     attention: Annotated[list[ConcernDocument], Says("What an operator should know, worst first.")]
+    silent: Annotated[list[str], Says("Live nodes that were asked what is held of partitions, and did not tell.")]
     node: str
     session: str
     nodes: list[NodeStatus]
@@ -99,14 +101,14 @@ class Health(TypedDict):
 
 
 def status_of(facts: Facts) -> dict[str, Any]:
-    """The cluster as the node that was asked sees it."""
+    """The cluster as the nodes that were asked see it."""
     import attrs
 
     from skuld_py.model.service import services_of, worst
     from skuld_py.verbs.attention import concerns
 
-    services = services_of(facts.described)
+    services = services_of(facts.described, facts.untold)
     found = {name: value for name, value in attrs.asdict(facts.described).items() if name != "request"}
     found["partitions"] = [{**row, "service": services[row["partition"]].value} for row in found["partitions"]]
     return {"service": worst(services).value, "attention": [attrs.asdict(concern) for concern in concerns(facts)],
-            **found}
+            "silent": [*facts.silent], **found}
