@@ -22,11 +22,22 @@ FREEZE_MS_MAX = 3_650 * 86_400_000
 
 
 @attrs.frozen
+class Frozen:
+    """``by`` whom a partition is held, and until when, by the nodes' clocks; 0 until somebody lets it go."""
+
+    by: str
+    until_ms: int
+
+
+@attrs.frozen
 class Overseen:
-    """``changed``: of how many partitions something was changed; ``refused``: partition -> why it cannot be."""
+    """``changed``: of how many partitions something was changed; ``refused``: partition -> why it cannot be.
+    ``frozen``: partitions that a node in quarantine leads on, until ``unfreeze`` or the end of what holds them; a
+    cluster of rules before 4 does not tell."""
 
     changed: int
     refused: Mapping[int, str]
+    frozen: Mapping[int, Frozen] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -99,7 +110,7 @@ class Operating:
     def quarantine(self, node: str, partition: int | None = None, *, off: bool = False, reason: str = ""
                    ) -> Work[Overseen]:
         """Let a node lead nothing and get no new vote, as its disk is not to be trusted, say; ``off``: trust it
-        again. It keeps the votes that it has."""
+        again. It keeps the votes that it has. What is frozen it leads on: see ``frozen`` of the answer."""
         node = node_name("node", node)
         kind = "unquarantine" if checking.as_flag("off", off) else "quarantine"
         return (yield from self._steer(kind, partition, node, reason))
@@ -146,19 +157,20 @@ class Operating:
                epoch: int = 0) -> Work[Overseen]:
         _check_reason(reason)
         first, count = max(0, checking.as_place(partition) - 1), int(partition is not None)
-        changed, refused = 0, dict[int, str]()
+        changed, refused, frozen = 0, dict[int, str](), dict[int, Frozen]()
         while True:
             told = (yield from ask(m.Steered, m.Steer(
                 0, kind, first, count, node, self.holder, reason, for_ms, epoch))).message
             changed += told.changed
             refused.update((row.partition, row.reason) for row in told.refused)
+            frozen.update((row.partition, Frozen(row.by, row.until_ms)) for row in told.frozen)
             first = told.next
             if not first:
                 break
         if partition in refused:
             raise Refused("conflict", f"partition: {partition} stays as it is: {refused[partition]}",
                           partition=partition)
-        return Overseen(changed, refused)
+        return Overseen(changed, refused, frozen)
 
 
 def _check_reason(reason: object) -> None:

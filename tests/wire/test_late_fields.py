@@ -125,3 +125,10 @@ def test_a_checkpoint_is_no_larger_than_one_may_be() -> None:
         else:
             with pytest.raises(Malformed, match=r"Append\.checkpoint"):
                 decode(frames)
+
+
+def test_who_speaks_an_older_protocol_is_not_told_what_is_frozen() -> None:
+    said = m.Steered(1, 4, 0, (), (m.FrozenRow(3, "ann", 0),))
+
+    assert decode(encode(Envelope("n", "c", (said,), 4))).messages == (said,)
+    assert decode(encode(Envelope("n", "c", (said,), 3))).messages == (m.Steered(1, 4, 0, ()),)

@@ -72,7 +72,15 @@ if TYPE_CHECKING:
         Welcomed,
     )
     from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
-    from skuld_py.model.messages.operating import Recall, Recalled, RefusalRow, RevisionRow, Steer, Steered
+    from skuld_py.model.messages.operating import (
+        FrozenRow,
+        Recall,
+        Recalled,
+        RefusalRow,
+        RevisionRow,
+        Steer,
+        Steered,
+    )
     from skuld_py.model.messages.outcomes import DELAY_MS_MAX, Cancel, Conclude, Evict, Revival, Revive, Revived
     from skuld_py.model.messages.reads import (
         ENDS_MAX,
@@ -173,7 +181,7 @@ _PAGES: dict[str, tuple[str, ...]] = {
     "membership": ("COORDINATION_MESSAGES", "FetchReplica", "JoinMe", "NotNow", "ReplicaPart", "Share",
                    "Welcomed"),
     "message": ("ROLE_CLIENT", "ROLE_NODE", "ClaimBatch", "Message", "TaskBatch"),
-    "operating": ("Recall", "Recalled", "RefusalRow", "RevisionRow", "Steer", "Steered"),
+    "operating": ("FrozenRow", "Recall", "Recalled", "RefusalRow", "RevisionRow", "Steer", "Steered"),
     "outcomes": ("DELAY_MS_MAX", "Cancel", "Conclude", "Evict", "Revival", "Revive", "Revived"),
     "reads": ("ENDS_MAX", "NOT_ENDED", "PAGE_ENTRIES_MAX", "Await", "Awaited", "Interest", "Logged", "Mend",
               "ReadLog", "Stirred"),
@@ -277,6 +285,7 @@ __all__ = [
     "Follow",
     "Followed",
     "Freed",
+    "FrozenRow",
     "Get",
     "GetSettings",
     "Gossip",
