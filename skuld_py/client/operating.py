@@ -43,8 +43,8 @@ class Overseen:
 @attrs.frozen
 class Revision:
     """A revision of a partition's document. ``writer``: the node that wrote it; ``cause``: why, and by whose wish;
-    ``at_ms``: by ZooKeeper's clock; ``version``: its number in ZooKeeper; ``write_id``: of the attempt that wrote
-    it."""
+    ``at_ms``: by ZooKeeper's clock; ``version``: its number in ZooKeeper, which begins anew at 0 when a deleted
+    document is put back; ``write_id``: of the attempt that wrote it."""
 
     partition: int
     version: int
@@ -144,7 +144,8 @@ class Operating:
             found += [Revision(**attrs.asdict(row)) for row in told.rows]
             first = told.next
             if not first:
-                return sorted(found, key=lambda each: (-each.at_ms, each.partition, -each.version))
+                # As told where the time is the same: versions begin anew with a document that is put back.
+                return sorted(found, key=lambda each: (-each.at_ms, each.partition))
 
     def _wish(self, kind: str, partition: int | None, node: str, reason: str, within_s: float, epoch: int
               ) -> Work[Overseen]:

@@ -18,7 +18,7 @@ class Asking(Operating, Blocking):
 
     holder = "me"
 
-    def __init__(self, *answers: m.Steered) -> None:
+    def __init__(self, *answers: m.Message) -> None:
         self._answers = iter(answers)
 
     def _perform(self, step: Step) -> Any:
@@ -30,6 +30,15 @@ def test_what_a_node_in_quarantine_leads_on_is_told_of_all_partitions() -> None:
                     m.Steered(2, 9, 0, (), (m.FrozenRow(70, "bob", UNTIL_MS),)))
 
     assert client.quarantine("a:1") == Overseen(73, {}, {3: Frozen("ann", 0), 70: Frozen("bob", UNTIL_MS)})
+
+
+def test_revisions_of_one_moment_stay_in_the_order_in_which_they_are_told() -> None:
+    """The number of a document that was put back is lower than that of the one before it."""
+    rows = tuple(m.RevisionRow(3, version, 1, "a:1", ("a:1",), "a:1", cause, cause, at_ms)
+                 for version, cause, at_ms in ((1, "froze", 9), (0, "put back", 8), (7, "upkeep", 8)))
+
+    assert [each.cause for each in Asking(m.Recalled(1, 0, rows)).partition_history(3)] == [
+        "froze", "put back", "upkeep"]
 
 
 def test_it_is_named_with_what_lets_it_go() -> None:
