@@ -23,7 +23,7 @@ _COLUMNS = "{:<32}  {:<9}  {:>8}  {:>6}  {:<16}  "
 @taking(*tasks.list_tasks.asks.options)
 @client_options
 def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], since: datetime | None,
-               until: datetime | None, function: str | None, after: bytes | None, nodes: str,
+               until: datetime | None, function: str | None, key: str | None, after: bytes | None, nodes: str,
                timeout_s: float, as_json: bool) -> None:
     """List the tasks of QUEUE, or all, oldest first, whatever their state.
 
@@ -33,6 +33,7 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
       skuld list reports --limit 20
       skuld list reports --state dead --state cancelled --since 24h
       skuld list shop --function shop:add
+      skuld list shop --key customer-7
       skuld list reports --json | jq -r 'select(.state == "waiting") | .id'
     """
     from skuld_py.cli import showing
@@ -44,9 +45,8 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
         check_name("queue", queue)
     header = _COLUMNS.format("ID", "STATE", "PRIORITY", "CLAIMS", "QUEUE")
     with connected(nodes, timeout_s) as client:
-        found = client.list(queue, states=states, since=since, until=until, function=function,
-                            after=after,
-                            page=PAGE if function else min(PAGE, limit or PAGE))
+        found = client.list(queue, states=states, since=since, until=until, function=function, key=key,
+                            after=after, page=PAGE if function or key else min(PAGE, limit or PAGE))
         for number, task in enumerate(islice(found, limit)):
             if as_json:
                 showing.print_json(documents.task(task, has_logs=False))

@@ -14,7 +14,7 @@ from skuld_py.calls.results import decode_outputs, decode_result
 from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, ask_either, stream, verb
 from skuld_py.client.canvassing import canvassed
-from skuld_py.client.preludes import Time, time_ms_of
+from skuld_py.client.preludes import Time, check_key, time_ms_of
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
 from skuld_py.model import columns
@@ -147,21 +147,28 @@ class Reading:
     @verb
     def list_page(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
                   until: Time | None = None, function: str | None = None, page: int = 500,
-                  partition: int | None = None, after: bytes | str | None = None) -> Work[TaskPage]:
+                  partition: int | None = None, after: bytes | str | None = None,
+                  key: str | None = None) -> Work[TaskPage]:
         """The first page of ``list``, and how far it came: for who has not all day, and shows tasks as they are
         found. A page ends behind ``page`` tasks, or so many records that a node has looked at, so it may be empty;
         the next one is behind its ``upto``."""
-        question = self._question(queue, states, since, until, function, page, partition, after)
+        question = yield from self._question(queue, states, since, until, function, page, partition, after, key)
         return (yield from self._listed(question, function))
 
     def _question(self, queue: str | None, states: Sequence[str], since: Time | None, until: Time | None,
-                  function: str | None, page: int, partition: int | None, after: bytes | str | None) -> m.List:
+                  function: str | None, page: int, partition: int | None, after: bytes | str | None,
+                  key: str | None) -> Work[m.List]:
+        """All tasks of a queue and key are in one partition, so no other one is asked."""
         now_ms = self._wall_ms()
         if function is not None:
             check_name(function)
-        return m.List(0, queue or "", b"" if after is None else checking.as_id(after), page, _mask(states),
-                      time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms),
-                      checking.as_place(partition))
+        asked = m.List(0, queue or "", b"" if after is None else checking.as_id(after), page, _mask(states),
+                       time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms),
+                       checking.as_place(partition), key="" if key is None else check_key(key))
+        if not asked.key or not asked.queue or asked.place:
+            return asked
+        partitions = (yield from ask(m.Greeted, m.Greet(0))).message.partitions
+        return attrs.evolve(asked, place=1 + task_ids.lane_route(asked.queue, asked.key) % partitions)
 
     def _listed(self, question: m.List, function: str | None) -> Work[TaskPage]:
         answer = (yield from ask(m.Listed, question)).message
@@ -172,12 +179,14 @@ class Reading:
             seen, unsure = tasks_of(answer)
             known = {task.id: task for task in (yield from self._bare(unsure))}
             found = [known.get(task.id, task) for task in seen]
-        return TaskPage(tuple(_calling(function, found)), TaskId(answer.upto) if answer.upto else None)
+        of_key = [task for task in found if task.key == question.key] if question.key else found
+        return TaskPage(tuple(_calling(function, of_key)), TaskId(answer.upto) if answer.upto else None)
 
     @stream
     def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
              until: Time | None = None, function: str | None = None, page: int = 500,
-             partition: int | None = None, after: bytes | str | None = None) -> Flow[Task]:
+             partition: int | None = None, after: bytes | str | None = None,
+             key: str | None = None) -> Flow[Task]:
         """All tasks, or a queue's, in id order, which is the order of their making; one page in memory. Logs are
         left out (see ``get``).
 
@@ -189,9 +198,11 @@ class Reading:
         ``function``: only calls of the task function of this name. Nodes do not look into payloads: all tasks that
         are asked for otherwise are read, and the others left out here. ``partition``: only those of this one; all
         partitions may so be read side by side. A node of a release before 0.2 gives those of all the same.
-        ``after``: only those behind this id, whether there is such a task or not.
+        ``after``: only those behind this id, whether there is such a task or not. ``key``: only those of this
+        ordering key; nodes look for them, in one partition if the queue is named too. Nodes of a cluster of rules
+        before 4 give the tasks of all keys, and the others are left out here.
         """
-        question = self._question(queue, states, since, until, function, page, partition, after)
+        question = yield from self._question(queue, states, since, until, function, page, partition, after, key)
         is_over = False
         while not is_over:
             found = yield from self._listed(question, function)

@@ -54,12 +54,12 @@ async def get_many(call: Call, ids: Sequence[TaskId]) -> AsyncIterator[list[docu
 
 
 async def list_tasks(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
-                     until: float | None, function: str | None, after: TaskId | None
+                     until: float | None, function: str | None, key: str | None, after: TaskId | None
                      ) -> AsyncIterator[list[documents.TaskDocument]]:
     """All, in order."""
-    size, left = PAGE if function else min(PAGE, limit or PAGE), limit
+    size, left = PAGE if function or key else min(PAGE, limit or PAGE), limit
     page: list[Task] = []
-    async for task in call.client.list(queue, states=states, since=since, until=until, function=function,
+    async for task in call.client.list(queue, states=states, since=since, until=until, function=function, key=key,
                                        page=size, after=after):
         page.append(task)
         left = None if left is None else left - 1
@@ -73,13 +73,14 @@ async def list_tasks(call: Call, queue: str | None, limit: int | None, states: S
 
 
 async def list_pages(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
-                     until: float | None, function: str | None, after: TaskId | None) -> AsyncIterator[TaskPage]:
+                     until: float | None, function: str | None, key: str | None, after: TaskId | None
+                     ) -> AsyncIterator[TaskPage]:
     """The same as nodes give them, ``limit`` at a time, pages without a task too: for who stops half way, and
     makes documents of what he shows."""
     is_over = False
     while not is_over:
         page = await call.client.list_page(queue, states=states, since=since, until=until, function=function,
-                                           page=min(PAGE, limit or PAGE), after=after)
+                                           key=key, page=min(PAGE, limit or PAGE), after=after)
         yield page
         after, is_over = page.upto, page.upto is None
 

@@ -160,6 +160,9 @@ FUNCTION = Option(
     help="Only calls of this task function; all tasks are read for it.",
     told="Only calls of this task function. All tasks that are asked for otherwise are read for it: nodes do not"
          " look into payloads.")
+OF_KEY = Option(
+    "key", Plain.WORDS, None, word="KEY", shown="all",
+    help="Only tasks of this ordering key.", told="Only tasks of this ordering key.")
 SINCE = Option(
     "since", Plain.PAST, None, field="since_s", shown="the beginning",
     help="Only what was enqueued then or later: an age as 2h, or 2026-12-01T08:00+01:00.",

@@ -51,20 +51,22 @@ async def search(look: Look) -> dict[str, Any]:
         if text := one(query, name):
             asked[f"{name}_s"] = _moment(name, text)
     function, key = one(query, "function"), one(query, "key")
+    if key:
+        asked["key"] = key
     shown: dict[str, Any] = {"states": STATES, "chosen": states, "function": function, "key": key, "rows": [],
-                             "problem": None, "last": None, "scanned": 0, "is_filtered": bool(function or key),
+                             "problem": None, "last": None, "scanned": 0, "is_filtered": bool(function),
                              "reached_ms": None}
     try:
-        shown |= await _found(look, asked, function, key)
+        shown |= await _found(look, asked, function)
     except Problem as problem:
         shown["problem"] = problem
     return shown
 
 
-async def _found(look: Look, asked: Mapping[str, Any], function: str, key: str) -> dict[str, Any]:
+async def _found(look: Look, asked: Mapping[str, Any], function: str) -> dict[str, Any]:
     """The next tasks: ``last`` is where to go on, None at the end. ``reached_ms``: tasks made up to then were
     looked at when the time was over."""
-    each = min(SCANNED, SCANNED_EACH) if function or key else SHOWN + 1
+    each = min(SCANNED, SCANNED_EACH) if function or "key" in asked else SHOWN + 1
     pages = await look.ask("list_tasks", **asked, limit=each, by=list_pages)
     found: list[Any] = []
     last: TaskId | None = None
@@ -76,7 +78,7 @@ async def _found(look: Look, asked: Mapping[str, Any], function: str, key: str) 
                     if len(found) == SHOWN:
                         return {"rows": found, "last": last, "scanned": scanned}
                     scanned, last = scanned + 1, task.id
-                    if (not function or function_of(task.payload) == function) and (not key or task.key == key):
+                    if not function or function_of(task.payload) == function:
                         found.append(documents.task(task, has_logs=False))
                 last = page.upto
                 if last is not None and (scanned >= SCANNED or steady_s() > end_s):
