@@ -123,4 +123,11 @@ MUTANTS: tuple[Mutant, ...] = (
              "told-in-the-dark", "a leader in the dark hears of no candidate for its place",
              "Eclipses._hush", "request.partition == present.partition and candidate != present.leader",
              "request.partition != present.partition and candidate != present.leader"),
+    _seen_by("tests/cli/test_bad_input.py::"
+             "test_results_of_what_is_dead_or_cancelled_are_a_failure_that_says_why", "results-of-the-dead",
+             "a script takes a dead task for one without a result", "cli.results.results",
+             "    if bad:\n", "    if False:\n"),
+    _seen_by("tests/client/test_workflows.py::test_what_nobody_submitted_is_refused_by_code",
+             "unknown-in-other-words", "what nobody submitted is refused in the same words by every verb",
+             "Flowing._decree", "if not answer.workflows and not isinstance(message, m.Submit):", "if False:"),
 )
