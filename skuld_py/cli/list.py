@@ -24,7 +24,8 @@ _COLUMNS = "{:<32}  {:<9}  {:>8}  {:>6}  {:<16}  "
 @client_options
 def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], since: datetime | None,
                until: datetime | None, function: str | None, argument: str | None, header: str | None,
-               error: str | None, after: bytes | None, nodes: str, timeout_s: float, as_json: bool) -> None:
+               error: str | None, key: str | None, after: bytes | None, nodes: str, timeout_s: float,
+               as_json: bool) -> None:
     """List the tasks of QUEUE, or all, oldest first, whatever their state.
 
     \b
@@ -34,6 +35,7 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
       skuld list reports --state dead --state cancelled --since 24h
       skuld list shop --function shop:add --argument 'day=2026-11-*'
       skuld list --state dead --error '*timeout*' --header 'tenant=acme'
+      skuld list shop --key customer-7
       skuld list reports --json | jq -r 'select(.state == "waiting") | .id'
     """
     from skuld_py.cli import showing
@@ -44,10 +46,10 @@ def list_tasks(queue: str | None, limit: int | None, states: tuple[str, ...], si
     if queue is not None:
         check_name("queue", queue)
     heads = _COLUMNS.format("ID", "STATE", "PRIORITY", "CLAIMS", "QUEUE")
-    is_chosen = bool(function or argument or header or error)
+    is_chosen = bool(function or argument or header or error or key)
     with connected(nodes, timeout_s) as client:
         found = client.list(queue, states=states, since=since, until=until, function=function,
-                            argument=argument, header=header, error=error, after=after,
+                            argument=argument, header=header, error=error, key=key, after=after,
                             page=PAGE if is_chosen else min(PAGE, limit or PAGE))
         for number, task in enumerate(islice(found, limit)):
             if as_json:

@@ -297,8 +297,9 @@ class Flowing:
         answer = (yield from ask(m.Decreed, message)).message
         self._seen = max(self._seen, answer.position + 1)
         if answer.outcome == REFUSED:
-            raise Refused(code if answer.workflows or code != "not_sealing" else NO_SUCH, answer.reason,
-                          workflow=message.workflow)
+            if not answer.workflows and not isinstance(message, m.Submit):
+                raise _unknown(message.workflow)
+            raise Refused(code, answer.reason, workflow=message.workflow)
         if not answer.workflows:
             raise Refused(NO_SUCH, f"workflow: the log has forgotten {message.workflow}",
                           workflow=message.workflow)
@@ -436,9 +437,13 @@ def _text(field: str, given: object) -> str:
 
 def _one(id: str, found: list[WorkflowStatus]) -> WorkflowStatus:
     if not found:
-        raise Refused(NO_SUCH, f"id: the log knows no workflow {id}: it was never submitted, or ended long ago;"
-                      " 'skuld workflow list' shows those it knows", workflow=id)
+        raise _unknown(id)
     return found[0]
+
+
+def _unknown(id: str) -> Refused:
+    return Refused(NO_SUCH, f"id: the log knows no workflow {id}: it was never submitted, or ended long ago;"
+                   " 'skuld workflow list' shows those it knows", workflow=id)
 
 
 def _status(row: m.WorkflowRow) -> WorkflowStatus:

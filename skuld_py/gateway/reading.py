@@ -55,13 +55,15 @@ async def get_many(call: Call, ids: Sequence[TaskId]) -> AsyncIterator[list[docu
 
 async def list_tasks(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
                      until: float | None, function: str | None, argument: str | None, header: str | None,
-                     error: str | None, after: TaskId | None) -> AsyncIterator[list[documents.TaskDocument]]:
+                     error: str | None, key: str | None, after: TaskId | None
+                     ) -> AsyncIterator[list[documents.TaskDocument]]:
     """All, in order."""
-    is_chosen, left = bool(function or argument or header or error), limit
+    is_chosen, left = bool(function or argument or header or error or key), limit
     size = PAGE if is_chosen else min(PAGE, limit or PAGE)
     page: list[Task] = []
     async for task in call.client.list(queue, states=states, since=since, until=until, function=function,
-                                       argument=argument, header=header, error=error, page=size, after=after):
+                                       argument=argument, header=header, error=error, key=key, page=size,
+                                       after=after):
         page.append(task)
         left = None if left is None else left - 1
         if len(page) == size or left == 0:
@@ -75,13 +77,13 @@ async def list_tasks(call: Call, queue: str | None, limit: int | None, states: S
 
 async def list_pages(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
                      until: float | None, function: str | None, argument: str | None, header: str | None,
-                     error: str | None, after: TaskId | None) -> AsyncIterator[TaskPage]:
+                     error: str | None, key: str | None, after: TaskId | None) -> AsyncIterator[TaskPage]:
     """The same as nodes give them, ``limit`` at a time, pages without a task too: for who stops half way, and
     makes documents of what he shows."""
     is_over = False
     while not is_over:
         page = await call.client.list_page(queue, states=states, since=since, until=until, function=function,
-                                           argument=argument, header=header, error=error,
+                                           argument=argument, header=header, error=error, key=key,
                                            page=min(PAGE, limit or PAGE), after=after)
         yield page
         after, is_over = page.upto, page.upto is None
@@ -131,9 +133,9 @@ async def until_stopping(call: Call, pages: AsyncIterator[list[T]]) -> AsyncIter
 
 async def status(call: Call) -> dict[str, Any]:
     """The cluster."""
-    greeted, described = await call.client.greeting(), await call.client.status()
-    return situations.status_of(Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described,
-                                      now_ms=round(time() * 1000)))
+    greeted, seen = await call.client.greeting(), await call.client.overview()
+    return situations.status_of(Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, seen.described,
+                                      now_ms=round(time() * 1000), silent=seen.silent, untold=seen.untold))
 
 
 async def workers(call: Call) -> WorkersDocument:

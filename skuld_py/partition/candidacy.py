@@ -137,7 +137,7 @@ class Candidacy:
             election.note_written(event.document, event.version)
         elif self._written is None and event.version > election.version:
             election.note_written(event.document, event.version)
-        elif event.version != election.version:
+        elif (event.version, event.document.write_id) != (election.version, election.document.write_id):
             self._is_in_doubt = True
             election.changed(self._vnode.partition)
         return []
@@ -149,7 +149,8 @@ class Candidacy:
             return []
         if gone.is_allowed:
             self._gone = None
-            self._written = attrs.evolve(gone.document, write_id=self._election.write_id(), cause=PUT_BACK)
+            self._written = attrs.evolve(gone.document, write_id=self._election.write_id(), cause=PUT_BACK,
+                                         put_back=gone.document.put_back + 1)
             vnode.remark(Kind.PUT_BACK)
             return [SwapDocument(vnode.partition, -1, self._written)]
         if now_ms < gone.next_ask_ms:

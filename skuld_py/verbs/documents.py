@@ -272,11 +272,21 @@ class RefusedPartition(TypedDict):
     reason: str
 
 
+class FrozenPartition(TypedDict):
+    """A partition that a node leads on, since it is frozen: by whom, and until when, 0 until it is let go."""
+
+    partition: int
+    by: str
+    until_ms: int
+
+
 class Overseen(TypedDict):
-    """Of how many partitions something was changed, and which stay as they are."""
+    """Of how many partitions something was changed, and which stay as they are. ``frozen``: those that a node in
+    quarantine leads on."""
 
     changed: int
     refused: list[RefusedPartition]
+    frozen: list[FrozenPartition]
 
 
 class PausedQueues(TypedDict):

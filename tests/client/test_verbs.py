@@ -875,11 +875,12 @@ def the_cluster_says_which_it_is(client: Any, queue: str) -> None:
     assert greeted.cluster and greeted.replicas >= 1 and greeted.partitions >= 1
 
 
-@of("status")
+@of("status", "overview")
 def the_cluster_describes_itself(client: Any, queue: str) -> None:
-    described = client.status()
+    described, seen = client.status(), client.overview()
 
     assert [row.leader for row in described.partitions] == [described.node]
+    assert seen.described.partitions == described.partitions and (seen.silent, seen.untold) == ({}, frozenset())
 
 
 @of("collectable", "offered", "archived")

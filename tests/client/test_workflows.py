@@ -269,6 +269,7 @@ def test_what_nobody_submitted_is_refused_by_code(client: MemoryClient, act: Any
     with pytest.raises(Refused) as raised:
         act(client)
     assert raised.value.code == "no_such_workflow"
+    assert raised.value.message.startswith("id: the log knows no workflow no: it was never submitted")
 
 
 @pytest.mark.parametrize(("act", "words"), [

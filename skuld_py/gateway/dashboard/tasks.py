@@ -52,20 +52,22 @@ async def search(look: Look) -> dict[str, Any]:
             asked[f"{name}_s"] = _moment(name, text)
     named = {name: one(query, name) for name in ("function", "argument", "header", "error")}
     key, wanted = one(query, "key"), Wanted(**{name: text or None for name, text in named.items()})
+    if key:
+        asked["key"] = key
     shown: dict[str, Any] = {"states": STATES, "chosen": states, **named, "key": key, "rows": [], "problem": None,
-                             "last": None, "scanned": 0, "is_filtered": bool(wanted or key), "reached_ms": None}
+                             "last": None, "scanned": 0, "is_filtered": bool(wanted), "reached_ms": None}
     try:
-        shown |= await _found(look, asked, wanted, key)
+        shown |= await _found(look, asked, wanted)
     except Problem as problem:
         shown["problem"] = problem
     return shown
 
 
-async def _found(look: Look, asked: Mapping[str, Any], wanted: Wanted, key: str) -> dict[str, Any]:
+async def _found(look: Look, asked: Mapping[str, Any], wanted: Wanted) -> dict[str, Any]:
     """The next tasks: ``last`` is where to go on, None at the end. ``reached_ms``: tasks made up to then were
-    looked at when the time was over. Errors are looked at by the client, so ``scanned`` are those with such
-    one."""
-    each = min(SCANNED, SCANNED_EACH) if wanted or key else SHOWN + 1
+    looked at when the time was over. Keys and errors are looked at by nodes and the client, so ``scanned`` are
+    those with such ones."""
+    each = min(SCANNED, SCANNED_EACH) if wanted or "key" in asked else SHOWN + 1
     error: dict[str, Any] = {} if wanted.error is None else {"error": wanted.error}
     pages = await look.ask("list_tasks", **asked, **error, limit=each, by=list_pages)
     found: list[Any] = []
@@ -78,7 +80,7 @@ async def _found(look: Look, asked: Mapping[str, Any], wanted: Wanted, key: str)
                     if len(found) == SHOWN:
                         return {"rows": found, "last": last, "scanned": scanned}
                     scanned, last = scanned + 1, task.id
-                    if wanted.suits(task) and (not key or task.key == key):
+                    if wanted.suits(task):
                         found.append(documents.task(task, has_logs=False))
                 last = page.upto
                 if last is not None and (scanned >= SCANNED or steady_s() > end_s):
