@@ -37,6 +37,24 @@ def line_of(call: Call, most: int = CHARS_MAX) -> str:
     return made
 
 
+def arguments_said(payload: bytes) -> Iterator[str]:
+    """Each argument of a call as text, to be searched: a text as it is, another value as a call shows it, and one
+    with a name once more behind that, as ``b=3``. Of a payload that is no call, all of it."""
+    try:
+        call = decode_call(payload) if function_of(payload) is not None else None
+    except Refused:
+        call = None
+    if call is None:
+        yield payload.decode("utf-8", "replace")
+        return
+    most = len(payload)
+    for name, value in [*((None, value) for value in call.args), *call.kwargs.items()]:
+        said = value if isinstance(value, str) else "".join(_value(value, most))
+        yield said
+        if name is not None:
+            yield f"{name}={said}"
+
+
 def _pieces(call: Call, most: int) -> Iterator[str]:
     yield escaped(call.name) + "("
     comma = ""

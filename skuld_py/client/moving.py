@@ -41,6 +41,7 @@ import attrs
 
 from skuld_py.client import checking
 from skuld_py.client.asking import Work, as_part, ask, verb
+from skuld_py.client.filters import Filter
 from skuld_py.client.options import batches_of
 from skuld_py.client.preludes import Time
 from skuld_py.client.reading import GET_TASKS
@@ -106,8 +107,9 @@ class Moving(Selecting):
     """The verb that moves."""
 
     @verb
-    def move_all(self, queue: str, to: str, *, function: str | None = None, since: Time | None = None,
-                 until: Time | None = None, dry_run: bool = False,
+    def move_all(self, queue: str, to: str, *, function: str | None = None, argument: str | None = None,
+                 header: str | None = None, since: Time | None = None, until: Time | None = None,
+                 dry_run: bool = False,
                  progress: Callable[[int], None] | None = None) -> Work[Moved]:
         """Move all tasks of a queue that wait or are scheduled to another one; gives how many, and how many were
         left and why. Which of them is chosen as in ``retry_all``.
@@ -130,7 +132,7 @@ class Moving(Selecting):
             raise Refused("bad_name", f"to: {to!r} is the queue where they are; name another", field="to")
         names.check_name("queue", queue)
         left = Counter[str]()
-        choice = self._choice(queue, TO_COME | CLAIMED, since, until, function, None)
+        choice = self._choice(queue, TO_COME | CLAIMED, since, until, Filter(function, argument, header))
         count = yield from self._each_page(choice, lambda tasks: self._moved(to, tasks, left, dry_run), progress)
         return Moved(count, **{why: number for why, number in left.items() if why})
 

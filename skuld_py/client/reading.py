@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from skuld_py.calls.payloads import check_name, function_of
 from skuld_py.calls.results import decode_outputs, decode_result
 from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, ask_either, stream, verb
+from skuld_py.client.filters import Filter
 from skuld_py.client.preludes import Time, time_ms_of
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
@@ -29,6 +29,9 @@ from skuld_py.model.task import LogEntry, Task, view
 
 GET_TASKS = DEFAULT_LIMITS.batch_bytes // (DEFAULT_LIMITS.payload_bytes + DEFAULT_LIMITS.log_bytes)
 """Tasks read by one request: as many of the largest as one answer can carry."""
+
+TOKEN_BYTES = 8
+"""Before each error of a page: the token of the claim that failed with it."""
 
 STATES = tuple(state.name.lower() for state in State)
 """The words for where a task stands."""
@@ -54,10 +57,12 @@ class Depth:
 
 @attrs.frozen
 class TaskPage:
-    """Some tasks of a listing, perhaps none. ``upto``: all up to this id were looked at; None: all there are."""
+    """Some tasks of a listing, perhaps none. ``upto``: all up to this id were looked at; None: all there are.
+    ``read``: how many were read to find these."""
 
     tasks: tuple[Task, ...]
     upto: TaskId | None
+    read: int = attrs.field(default=0, eq=False)
 
 
 class Reading:
@@ -75,7 +80,7 @@ class Reading:
         """
         found = yield from self._get([id], min_seq)
         if not found:
-            raise Refused("no_such_task", f"id: no task {id if isinstance(id, str) else task_ids.to_text(id)}")
+            raise Refused("no_such_task", task_ids.none_said([checking.as_id(id)], "id"))
         return found[0]
 
     @verb
@@ -129,24 +134,25 @@ class Reading:
 
     @verb
     def list_page(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
-                  until: Time | None = None, function: str | None = None, page: int = 500,
+                  until: Time | None = None, function: str | None = None, argument: str | None = None,
+                  header: str | None = None, error: str | None = None, page: int = 500,
                   partition: int | None = None, after: bytes | str | None = None) -> Work[TaskPage]:
         """The first page of ``list``, and how far it came: for who has not all day, and shows tasks as they are
         found. A page ends behind ``page`` tasks, or so many records that a node has looked at, so it may be empty;
         the next one is behind its ``upto``."""
-        question = self._question(queue, states, since, until, function, page, partition, after)
-        return (yield from self._listed(question, function))
+        wanted = Filter(function, argument, header, error)
+        question = self._question(queue, states, since, until, wanted, page, partition, after)
+        return (yield from self._listed(question, wanted))
 
     def _question(self, queue: str | None, states: Sequence[str], since: Time | None, until: Time | None,
-                  function: str | None, page: int, partition: int | None, after: bytes | str | None) -> m.List:
+                  wanted: Filter, page: int, partition: int | None, after: bytes | str | None) -> m.List:
         now_ms = self._wall_ms()
-        if function is not None:
-            check_name(function)
+        wanted.check()
         return m.List(0, queue or "", b"" if after is None else checking.as_id(after), page, _mask(states),
                       time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms),
-                      checking.as_place(partition))
+                      checking.as_place(partition), wanted.error is not None)
 
-    def _listed(self, question: m.List, function: str | None) -> Work[TaskPage]:
+    def _listed(self, question: m.List, wanted: Filter) -> Work[TaskPage]:
         answer = (yield from ask(m.Listed, question)).message
         if question.states and answer.ids:
             read = yield from self._bare(task_ids.split(answer.ids))
@@ -155,11 +161,27 @@ class Reading:
             seen, unsure = tasks_of(answer)
             known = {task.id: task for task in (yield from self._bare(unsure))}
             found = [known.get(task.id, task) for task in seen]
-        return TaskPage(tuple(_calling(function, found)), TaskId(answer.upto) if answer.upto else None)
+        suiting = yield from self._failed_so(wanted, [task for task in found if wanted.suits(task)],
+                                             errors_of(answer))
+        return TaskPage(tuple(suiting), TaskId(answer.upto) if answer.upto else None, len(found))
+
+    def _failed_so(self, wanted: Filter, tasks: Sequence[Task], errors: Mapping[bytes, bytes] | None
+                   ) -> Work[Sequence[Task]]:
+        """Those whose last error is as it is asked for, with that error. ``errors``: as a page has them; None
+        where a node of an older release has no place for them, and every task is read."""
+        if wanted.error is None:
+            return tasks
+        if errors is None:
+            read = {task.id: task.error or b"" for task in (yield from self._get([task.id for task in tasks]))}
+        else:
+            read = {task.id: errors[task.id] for task in tasks}
+        return [attrs.evolve(task, error=read[task.id] or None) for task in tasks
+                if task.id in read and wanted.has_error(read[task.id])]
 
     @stream
     def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
-             until: Time | None = None, function: str | None = None, page: int = 500,
+             until: Time | None = None, function: str | None = None, argument: str | None = None,
+             header: str | None = None, error: str | None = None, page: int = 500,
              partition: int | None = None, after: bytes | str | None = None) -> Flow[Task]:
         """All tasks, or a queue's, in id order, which is the order of their making; one page in memory. Logs are
         left out (see ``get``).
@@ -169,22 +191,30 @@ class Reading:
         name, whose id is as old as its window, stands where that begins. It is no snapshot: a task that changes
         meanwhile is listed as it was, or as it is.
 
-        ``function``: only calls of the task function of this name. Nodes do not look into payloads: all tasks that
-        are asked for otherwise are read, and the others left out here. ``partition``: only those of this one; all
-        partitions may so be read side by side. A node of a release before 0.2 gives those of all the same.
+        ``function``: only calls of the task function of this name. ``argument``, ``header``, ``error``: only those
+        with one that is like this pattern, ``*`` for any text, large letters like small ones: an argument of a
+        call as its value or as ``name=value`` (of what is no call, the payload), a header as ``key=value``, and
+        the last error, which the tasks then have. Nodes do not look into payloads: all tasks that are asked for
+        otherwise are read, and the others left out here. ``partition``: only those of this one; all partitions
+        may so be read side by side. A node of a release before 0.2 gives those of all the same.
         ``after``: only those behind this id, whether there is such a task or not.
         """
-        question = self._question(queue, states, since, until, function, page, partition, after)
+        wanted = Filter(function, argument, header, error)
+        question = self._question(queue, states, since, until, wanted, page, partition, after)
         is_over = False
         while not is_over:
-            found = yield from self._listed(question, function)
+            found = yield from self._listed(question, wanted)
             yield Part(found.tasks)
             question, is_over = attrs.evolve(question, after=found.upto or b""), found.upto is None
 
 
-def _calling(function: str | None, tasks: Sequence[Task]) -> Sequence[Task]:
-    """Those that call a function; all, if none is named."""
-    return tasks if function is None else [task for task in tasks if function_of(task.payload) == function]
+def errors_of(answer: m.Listed) -> dict[bytes, bytes] | None:
+    """The last errors of a page's tasks, empty where there is none; None if the page has no place for them."""
+    found = task_ids.split(answer.ids)
+    if len(answer.errors) != len(found):
+        return None
+    return {task_id: error[TOKEN_BYTES:]
+            for task_id, error in zip(found, answer.errors.unpack("errors"), strict=True)}
 
 
 def _mask(states: Sequence[str]) -> int:

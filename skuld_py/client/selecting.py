@@ -5,24 +5,23 @@ both are purged, and claims are taken from their holder.
 A page is found and done at a time: memory stays bounded, and after an error some are done. Asked for again, it
 goes on with the others, since what is done is not found any more. With ``dry_run`` it only counts.
 
-Nodes know queues, states and times; calls, errors and holders are looked at here. A page has the errors if it is
-asked for them; where a node of an older release has no place for them, every task that is found otherwise is read.
+Nodes know queues, states and times; calls, headers, errors and holders are looked at here (``filters``), as in a
+listing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 
 import attrs
 
-from skuld_py.calls.payloads import check_name, function_of
 from skuld_py.client.asking import Work, as_part, ask, verb
 from skuld_py.client.concluding import Concluding
+from skuld_py.client.filters import Filter
 from skuld_py.client.holding import verdicts_of
 from skuld_py.client.preludes import Time, time_ms_of
-from skuld_py.client.reading import Reading
-from skuld_py.errors import Refused, SkuldError
+from skuld_py.client.reading import Reading, errors_of
+from skuld_py.errors import SkuldError
 from skuld_py.model import columns, names
 from skuld_py.model import ids as task_ids
 from skuld_py.model import messages as m
@@ -31,11 +30,9 @@ from skuld_py.model.task import Task
 
 PAGE = 500
 """Tasks found, and done, at a time."""
-PATTERN_CHARS_MAX = 500
 _DEAD = 1 << State.DEAD
 CLAIMED = 1 << State.CLAIMED
 TO_COME = 1 << State.WAITING | 1 << State.SCHEDULED | 1 << State.BLOCKED
-_TOKEN_BYTES = 8
 _GONE_CODES = ("too_old", "no_such_task")
 
 
@@ -47,24 +44,18 @@ class _Choice:
     states: int
     since_ms: int
     until_ms: int
-    function: str | None
-    error: str | None
+    wanted: Filter
     holder: str | None = None
 
     def question(self, after: bytes) -> m.List:
         """Asks for the page behind an id."""
         return m.List(0, self.queue, after, PAGE, self.states, self.since_ms, self.until_ms,
-                      with_errors=self.error is not None)
+                      with_errors=self.wanted.error is not None)
 
     def suits(self, task: Task) -> bool:
         """Whether a task is one, but for its error."""
-        return bool(self.states >> State[task.state.upper()] & 1) and (
-            self.function is None or function_of(task.payload) == self.function) and (
+        return bool(self.states >> State[task.state.upper()] & 1) and self.wanted.suits(task) and (
             self.holder is None or (bool(task.claims) and task.claims[-1].holder == self.holder))
-
-    def has_error(self, error: bytes) -> bool:
-        """Whether a task failed in such a way."""
-        return self.error is None or fnmatchcase(error.decode("utf-8", "replace").lower(), self.error.lower())
 
 
 Act = Callable[[Sequence[Task]], Work[int]]
@@ -83,36 +74,38 @@ class Selecting(Concluding, Reading):
         too. After an error some are cancelled: purge again. A queue that does not exist is empty.
         """
         names.check_name("queue", queue)
-        choice = self._choice(queue, TO_COME, None, None, None, None)
+        choice = self._choice(queue, TO_COME, None, None, Filter())
         return (yield from self._each_page(choice, self._each(self._cancelled), progress))
 
     @verb
-    def retry_all(self, queue: str | None = None, *, function: str | None = None, error: str | None = None,
-                  since: Time | None = None, until: Time | None = None, dry_run: bool = False,
+    def retry_all(self, queue: str | None = None, *, function: str | None = None, argument: str | None = None,
+                  header: str | None = None, error: str | None = None, since: Time | None = None,
+                  until: Time | None = None, dry_run: bool = False,
                   progress: Callable[[int], None] | None = None) -> Work[int]:
         """Let all dead tasks of a queue, or of all, be claimed again; gives how many. Those that cannot be, as
         ``retry`` says, are left out and not counted.
 
-        ``function``: only calls of it. ``error``: only those whose last error is like this pattern, ``*`` for any
-        text, large letters like small ones. ``since``, ``until``: only those that were
-        enqueued then or later, and before then. ``dry_run``: only count. ``progress`` is called after each page
-        with how many so far.
+        ``function``: only calls of it. ``argument``, ``header``, ``error``: only those with one that is like this
+        pattern, as in ``list``. ``since``, ``until``: only those that were enqueued then or later, and before
+        then. ``dry_run``: only count. ``progress`` is called after each page with how many so far.
         """
-        choice = self._choice(queue, _DEAD, since, until, function, error)
+        choice = self._choice(queue, _DEAD, since, until, Filter(function, argument, header, error))
         return (yield from self._each_page(choice, None if dry_run else self._each(self._revived), progress))
 
     @verb
-    def cancel_all(self, queue: str | None = None, *, function: str | None = None, since: Time | None = None,
-                   until: Time | None = None, dry_run: bool = False,
+    def cancel_all(self, queue: str | None = None, *, function: str | None = None, argument: str | None = None,
+                   header: str | None = None, since: Time | None = None, until: Time | None = None,
+                   dry_run: bool = False,
                    progress: Callable[[int], None] | None = None) -> Work[int]:
         """Cancel all tasks of a queue, or of all, that wait, are scheduled or blocked; gives how many. Which of
         them is chosen as in ``retry_all``. It cannot be taken back."""
-        choice = self._choice(queue, TO_COME, since, until, function, None)
+        choice = self._choice(queue, TO_COME, since, until, Filter(function, argument, header))
         return (yield from self._each_page(choice, None if dry_run else self._each(self._cancelled), progress))
 
     @verb
-    def purge_all(self, queue: str | None = None, *, function: str | None = None, error: str | None = None,
-                  since: Time | None = None, until: Time | None = None, dry_run: bool = False,
+    def purge_all(self, queue: str | None = None, *, function: str | None = None, argument: str | None = None,
+                  header: str | None = None, error: str | None = None, since: Time | None = None,
+                  until: Time | None = None, dry_run: bool = False,
                   progress: Callable[[int], None] | None = None) -> Work[int]:
         """Cancel all tasks of a queue, or of all, that wait, are scheduled or blocked, and the dead ones too, so
         that none of them ever runs; gives how many. Which of them is chosen as in ``retry_all``. It cannot be
@@ -120,11 +113,12 @@ class Selecting(Concluding, Reading):
 
         Dead ones from before the time for which ended tasks are kept are left out and not counted, though
         ``dry_run`` counts them: nothing changes them any more, and they are collected by themselves."""
-        choice = self._choice(queue, TO_COME | _DEAD, since, until, function, error)
+        choice = self._choice(queue, TO_COME | _DEAD, since, until, Filter(function, argument, header, error))
         return (yield from self._each_page(choice, None if dry_run else self._each(self._cancelled), progress))
 
     @verb
     def release_all(self, queue: str | None = None, *, holder: str, function: str | None = None,
+                    argument: str | None = None, header: str | None = None,
                     since: Time | None = None, until: Time | None = None, dry_run: bool = False,
                     progress: Callable[[int], None] | None = None) -> Work[int]:
         """Take all claims of a queue, or of all, from ``holder``: their tasks wait again at once; gives how many.
@@ -133,21 +127,18 @@ class Selecting(Concluding, Reading):
         For holders that are gone, or hang. One that lives learns it by renewing, and if it completes a task all
         the same, that is completed: so tasks may run twice at once."""
         names.check_name("holder", holder, names.WIDE_NAME)
-        choice = attrs.evolve(self._choice(queue, CLAIMED, since, until, function, None), holder=holder)
+        choice = attrs.evolve(self._choice(queue, CLAIMED, since, until, Filter(function, argument, header)),
+                              holder=holder)
         return (yield from self._each_page(choice, None if dry_run else self._evicted, progress))
 
     def _choice(self, queue: str | None, states: int, since: Time | None, until: Time | None,
-                function: str | None, error: str | None) -> _Choice:
+                wanted: Filter) -> _Choice:
         now_ms = self._wall_ms()
         if queue is not None:
             names.check_name("queue", queue)
-        if function is not None:
-            check_name(function)
-        if error is not None and (type(error) is not str or not 0 < len(error) <= PATTERN_CHARS_MAX):
-            raise Refused("bad_error", f"error: is no pattern of 1 to {PATTERN_CHARS_MAX} characters, as"
-                          " '*timeout*'")
+        wanted.check()
         return _Choice(queue or "", states, time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms),
-                       function, error)
+                       wanted)
 
     @staticmethod
     def _each(act: Callable[[Sequence[bytes]], Work[int]]) -> Act:
@@ -169,14 +160,11 @@ class Selecting(Concluding, Reading):
         stand."""
         page = (yield from ask(m.Listed, choice.question(after))).message
         found = task_ids.split(page.ids)
-        has_errors = 0 < len(page.errors) == len(found)
-        if has_errors:
-            errors = zip(found, page.errors.unpack("errors"), strict=True)
-            found = [task_id for task_id, error in errors if choice.has_error(error[_TOKEN_BYTES:])]
+        errors = errors_of(page) if choice.wanted.error is not None else None
+        if errors is not None:
+            found = [task_id for task_id in found if choice.wanted.has_error(errors[task_id])]
         tasks = [task for task in (yield from self._bare(found)) if choice.suits(task)]
-        if choice.error is not None and not has_errors:
-            read = yield from self._get([task.id for task in tasks])
-            tasks = [task for task in read if choice.suits(task) and choice.has_error(task.error or b"")]
+        tasks = [*(yield from self._failed_so(choice.wanted, tasks, errors))]
         done = len(tasks) if act is None or not tasks else (yield from act(tasks))
         return len(tasks), done, page.upto
 

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
-from skuld_py.verbs.options import ANY_QUEUE, FUNCTION, QUEUE, SINCE, UNTIL, Line, Option, Plain, Request
+from skuld_py.verbs.options import (
+    ANY_QUEUE,
+    ARGUMENT,
+    ERROR,
+    FUNCTION,
+    HEADER,
+    QUEUE,
+    SINCE,
+    UNTIL,
+    Option,
+    Plain,
+    Request,
+)
 from skuld_py.verbs.schemas import Says
 from skuld_py.verbs.verb import Given, Said, Scope, verb
 from skuld_py.verbs.words import many
@@ -19,10 +31,6 @@ from skuld_py.verbs.words import many
 if TYPE_CHECKING:
     from skuld_py.client.async_client import AsyncClient
 
-ERROR = Option(
-    "error", Line(1, 500, "*timeout*"), None, shown="all", word="PATTERN",
-    help="Only tasks whose last error is like this; * is any text, large letters are like small ones.",
-    told="Only tasks whose last error is like this pattern: * is any text, large letters are like small ones.")
 TO = Option("to", Plain.NAME, word="QUEUE", help="The queue to which they are moved.", told=None)
 HOLDER = Option(
     "holder", Plain.HOLDER, word="NAME",
@@ -48,28 +56,28 @@ def _said(done: Chosen, given: Given, what: str) -> Said:
 
 @verb("POST /v1/bulk/retry", Scope.ADMIN,
       Request("RetryAll", "Dead tasks that are to begin anew.",
-              (ANY_QUEUE, FUNCTION, ERROR, SINCE, UNTIL, DRY_RUN)),
+              (ANY_QUEUE, FUNCTION, ARGUMENT, HEADER, ERROR, SINCE, UNTIL, DRY_RUN)),
       Chosen, "Let all dead tasks of which this is so begin anew; says how many.", command="bulk retry",
       is_long=True, says=lambda done, given: _said(done, given, "revived"))
 async def retry_all(client: AsyncClient, dry_run: bool, progress: Callable[[int], None],
                     **which: Any) -> Chosen:
     """Let all dead tasks of QUEUE, or of all queues, be claimed again, with all their attempts before them.
 
-    Say which with the options, and look first what it would do. A page at a time: after an error some are
-    retried; run it again.
+    Say which with the options, and look first: 'skuld list --state dead' takes them, too, and shows which these
+    are, --dry-run how many. A page at a time: after an error some are retried; run it again.
 
     \b
     Examples:
       skuld bulk retry reports --dry-run
       skuld bulk retry reports --error '*timeout*' --since 2h
-      skuld bulk retry --function shop:add
+      skuld bulk retry --function shop:add --argument 'day=2026-11-*' --header 'tenant=acme'
     """
     return Chosen(count=await client.retry_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
 
 
 @verb("POST /v1/bulk/cancel", Scope.ADMIN,
       Request("CancelAll", "Tasks that nobody wants done any more.",
-              (ANY_QUEUE, FUNCTION, SINCE, UNTIL, DRY_RUN)),
+              (ANY_QUEUE, FUNCTION, ARGUMENT, HEADER, SINCE, UNTIL, DRY_RUN)),
       Chosen, "Cancel all tasks of which this is so that wait, are scheduled or blocked; says how many.",
       command="bulk cancel", is_long=True, says=lambda done, given: _said(done, given, "cancelled"))
 async def cancel_all(client: AsyncClient, dry_run: bool, progress: Callable[[int], None],
@@ -89,7 +97,7 @@ async def cancel_all(client: AsyncClient, dry_run: bool, progress: Callable[[int
 
 @verb("POST /v1/bulk/purge", Scope.ADMIN,
       Request("PurgeAll", "Tasks none of which is ever to run.",
-              (ANY_QUEUE, FUNCTION, ERROR, SINCE, UNTIL, DRY_RUN)),
+              (ANY_QUEUE, FUNCTION, ARGUMENT, HEADER, ERROR, SINCE, UNTIL, DRY_RUN)),
       Chosen, "Cancel all tasks of which this is so that wait, are scheduled, blocked or dead; says how many.",
       command="bulk purge", is_long=True, says=lambda done, given: _said(done, given, "purged"))
 async def purge_all(client: AsyncClient, dry_run: bool, progress: Callable[[int], None],
@@ -139,7 +147,7 @@ def _say_moved(done: MovedTasks, given: Given) -> Said:
 
 @verb("POST /v1/bulk/move", Scope.ADMIN,
       Request("MoveAll", "Tasks that are to wait in another queue.",
-              (QUEUE, TO, FUNCTION, SINCE, UNTIL, DRY_RUN)),
+              (QUEUE, TO, FUNCTION, ARGUMENT, HEADER, SINCE, UNTIL, DRY_RUN)),
       MovedTasks, "Move all tasks of which this is so that wait or are scheduled to another queue; says how many,"
       " and how many are left. Each becomes another task, with another id, and the first one is cancelled.",
       command="bulk move", is_long=True, says=_say_moved)
@@ -165,7 +173,7 @@ async def move_all(client: AsyncClient, dry_run: bool, progress: Callable[[int],
 
 @verb("POST /v1/bulk/release", Scope.ADMIN,
       Request("ReleaseAll", "Claims that are to be taken from their holder.",
-              (ANY_QUEUE, HOLDER, FUNCTION, SINCE, UNTIL, DRY_RUN)),
+              (ANY_QUEUE, HOLDER, FUNCTION, ARGUMENT, HEADER, SINCE, UNTIL, DRY_RUN)),
       Chosen, "Take all claims of a holder from it: their tasks wait again at once; says how many.",
       command="bulk release", is_long=True, says=lambda done, given: _said(done, given, "released"))
 async def release_all(client: AsyncClient, dry_run: bool, progress: Callable[[int], None],

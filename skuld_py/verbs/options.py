@@ -160,6 +160,22 @@ FUNCTION = Option(
     help="Only calls of this task function; all tasks are read for it.",
     told="Only calls of this task function. All tasks that are asked for otherwise are read for it: nodes do not"
          " look into payloads.")
+ARGUMENT = Option(
+    "argument", Line(1, 500, "day=2026-11-*"), None, shown="all", word="PATTERN",
+    help="Only calls with an argument like this, as its value or as name=value; of what is no call, the payload."
+         " * is any text, large letters are like small ones.",
+    told="Only calls with an argument like this pattern, as its value or as name=value; of what is no call, the"
+         " payload. * is any text, large letters are like small ones. All tasks are read for it.")
+HEADER = Option(
+    "header", Line(1, 500, "tenant=acme*"), None, shown="all", word="PATTERN",
+    help="Only tasks with a header like this, as KEY=VALUE.",
+    told="Only tasks with a header like this pattern, as KEY=VALUE. All tasks are read for it.")
+ERROR = Option(
+    "error", Line(1, 500, "*timeout*"), None, shown="all", word="PATTERN",
+    help="Only tasks whose last error is like this; * is any text, large letters are like small ones.",
+    told="Only tasks whose last error is like this pattern: * is any text, large letters are like small ones.")
+FILTERS = tuple(each.name for each in (FUNCTION, ARGUMENT, HEADER, ERROR))
+"""What tasks are read for, and most of them left out."""
 SINCE = Option(
     "since", Plain.PAST, None, field="since_s", shown="the beginning",
     help="Only what was enqueued then or later: an age as 2h, or 2026-12-01T08:00+01:00.",

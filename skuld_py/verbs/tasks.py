@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 from skuld_py.verbs import documents as d
 from skuld_py.verbs.options import (
     ANY_QUEUE,
+    ARGUMENT,
     COPIES,
+    ERROR,
     FUNCTION,
+    HEADER,
     IDS,
     IN_STATES,
     LOG_WAIT_S,
@@ -118,7 +121,7 @@ list_tasks = by_hand(
             "limit", Whole(1), None, shown="all",
             help="How many tasks at most.",
             told="At most so many; all if left out."),
-        IN_STATES, SINCE, UNTIL, FUNCTION,
+        IN_STATES, SINCE, UNTIL, FUNCTION, ARGUMENT, HEADER, ERROR,
         Option(
             "after", Plain.ID, None, shown="the beginning",
             help="Only what stands behind this task, such as the last one of a page before.",

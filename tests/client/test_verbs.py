@@ -662,6 +662,37 @@ def calls_are_listed_by_their_function(client: Any, queue: str) -> None:
         listed(function="two\nlines")
 
 
+@of("list", "list_page", "retry_all", "cancel_all", "purge_all")
+def tasks_are_found_by_what_they_are_called_with_and_how_they_failed(client: Any, queue: str) -> None:
+    made = [client.enqueue(queue, skuld_py.call("shop:bill", day=day), retry=Retry(max_attempts=1),
+                           headers={"tenant": tenant}) for day, tenant in (("mon", "acme"), ("tue", "acme"),
+                                                                           ("tue", "other"))]
+    held = {claim.id: claim for claim in client.claim(queue, n=3, wait_s=10)}
+    while len(held) < 3:
+        held |= {claim.id: claim for claim in client.claim(queue, n=3, wait_s=10)}
+    for task_id, error in zip(made, ["KeyError: ['day']", "read timeout", "Timeout"], strict=True):
+        client.fail(held[task_id], error)
+    waits = client.enqueue(queue, b"tue", headers={"tenant": "acme"})
+
+    def found(**which: Any) -> list[bytes]:
+        page = client.list_page(queue, **which)
+        assert [task.id for task in client.list(queue, page=1, **which)] == [task.id for task in page.tasks]
+        return [task.id for task in page.tasks]
+    assert found(argument="day=tue") == made[1:] and found(argument="tue") == [*made[1:], waits]
+    assert found(header="tenant=ACME") == [*made[:2], waits]
+    assert found(error="*timeout*") == made[1:] == found(error="*timeout*", states=["dead"])
+    assert found(error="KeyError: ['day']") == made[:1] and found(error="*") == [*made, waits]
+    assert found(error="*timeout*", header="tenant=acme", argument="t*", function="shop:bill") == [made[1]]
+    assert [task.error for task in client.list(queue, error="*")] == [
+        b"KeyError: ['day']", b"read timeout", b"Timeout", None]
+    assert client.retry_all(queue, header="tenant=acme", argument="tue", dry_run=True) == 1
+    assert client.cancel_all(queue, argument="tue", header="tenant=other") == 0
+    assert client.purge_all(queue, argument="tue", error="*timeout*", header="tenant=other") == 1
+    assert client.cancel_all(queue, argument="tue", header="tenant=acme") == 1
+    assert client.retry_all(queue, header="tenant=acme", argument="day=mon") == 1
+    assert [client.get(each).state for each in (*made, waits)] == ["waiting", "dead", "cancelled", "cancelled"]
+
+
 @of("list", "count")
 def tasks_are_listed_by_state_and_by_time(client: Any, queue: str) -> None:
     first, = client.enqueue_many(queue, [b"first"])

@@ -44,10 +44,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("granter-for-ever", "who granted claims is asked again and again, however busy it is", "pursuit.pursue",
            "        first = \"\"\n", "", "A2", "tests/client/test_pursuit.py::"
            "test_who_granted_claims_and_is_busy_is_not_asked_again_before_the_others", seeds=0),
-    mutant("retried-whatever-failed", "tasks that failed otherwise are retried, too", "_Choice.has_error",
-           "self.error is None or fnmatchcase", "True or fnmatchcase", "C1", CHOSEN, seeds=0),
+    mutant("retried-whatever-failed", "tasks that failed otherwise are retried, too", "Filter.has_error",
+           "self.error is None or is_like", "True or is_like", "C1", CHOSEN, seeds=0),
     mutant("retried-whatever-it-calls", "calls of other functions are retried, too", "_Choice.suits",
-           "function_of(task.payload) == self.function", "True", "C1", CHOSEN, seeds=0),
+           "and self.wanted.suits(task) and", "and", "C1", CHOSEN, seeds=0),
     mutant("retried-to-try", "what is only to be counted is retried", "Selecting.retry_all",
            "None if dry_run else self._each(self._revived)", "self._each(self._revived)", "C1", CHOSEN, seeds=0),
     mutant("cancelled-to-try", "what is only to be counted is cancelled", "Selecting.cancel_all",
