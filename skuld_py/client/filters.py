@@ -23,9 +23,9 @@ PATTERNS = {"argument": "'day=2026-11-*'", "header": "'tenant=acme*'", "error": 
 
 @attrs.frozen
 class Filter:
-    """What is asked of a task; None for nothing. ``function``: whom it calls. ``argument``: one of its call is like
-    this, as its value or as ``name=value``; of what is no call, the payload. ``header``: it has one like this, as
-    ``key=value``. ``error``: its last error is like this."""
+    """What is asked of a task; None for nothing. ``function``: whom it calls. ``argument``: one of its call is
+    like this, as its value or as ``name=value``; of what is no call, the payload. ``header``: it has one like
+    this, as ``key=value``. ``error``: its last error is like this."""
 
     function: str | None = None
     argument: str | None = None
