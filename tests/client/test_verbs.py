@@ -820,6 +820,24 @@ def a_log_is_read_claim_by_claim(client: Any, queue: str) -> None:
     assert refusal.value.code == "no_such_task"
 
 
+@of("get", "cancel", "retry", "results", "log", "results_of")
+def what_is_not_there_is_told_by_all_in_the_same_words(client: Any, queue: str) -> None:
+    one, two = "0" * 32, "0" * 31 + "1"
+    asks: dict[str, Callable[..., Any]] = {
+        "get": client.get, "cancel": client.cancel, "retry": client.retry, "log": lambda id: list(client.log(id)),
+        "results": lambda *ids: client.results(ids, wait_s=10), "results_of": client.results_of}
+
+    def said(verb: str, *ids: str) -> str:
+        with pytest.raises(Refused) as refused:
+            asks[verb](*ids)
+        assert refused.value.code == "no_such_task"
+        return str(refused.value.message).partition(": ")[2]
+    for verb in asks:
+        assert said(verb, one).startswith(f"no task {one}: it was never enqueued, or is collected"), verb
+    for verb in ("cancel", "retry", "results"):
+        assert said(verb, one, two).startswith(f"no task {one}, {two}: they were never enqueued, or are collected")
+
+
 @of("set_quota", "remove_quota", "quotas", "quota_use")
 def queues_that_begin_alike_hold_so_many_open_tasks_and_no_more(client: Any, queue: str) -> None:
     client.enqueue_many(f"{queue}.a", [b"x"] * 2)
