@@ -32,7 +32,8 @@ def list_tasks(queue: str | None, limit: int | None, nodes: str, timeout_s: floa
     """List the tasks of QUEUE, or all, oldest first, whatever their state.
 
     What --function, --argument, --header and --error ask for nodes do not know: all other tasks are read, too.
-    With --error the error stands behind each task. 'skuld bulk' does something to all that are found so.
+    With --error, '*' for any, the error stands behind each task. 'skuld bulk' does something to all that are
+    found so. When there are none it prints nothing, and says so on standard error.
 
     \b
     Examples:
@@ -54,6 +55,7 @@ def list_tasks(queue: str | None, limit: int | None, nodes: str, timeout_s: floa
     is_filtered = any(which[name] is not None for name in FILTERS)
     with connected(nodes, timeout_s) as client:
         found = client.list(queue, page=PAGE if is_filtered else min(PAGE, limit or PAGE), **which)
+        number = -1
         for number, task in enumerate(islice(found, limit)):
             if as_json:
                 showing.print_json(documents.task(task, has_logs=False))
@@ -63,6 +65,8 @@ def list_tasks(queue: str | None, limit: int | None, nodes: str, timeout_s: floa
             line = _COLUMNS.format(to_text(task.id), task.state, task.priority,
                                    len(task.claims), task.queue)
             click.echo(line + showing.shortened(_content_of(task), len(line)))
+    if number < 0 and not as_json:
+        click.echo("no such tasks", err=True)
 
 
 def _content_of(task: Task) -> str:
