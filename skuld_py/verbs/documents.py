@@ -353,6 +353,8 @@ class ScheduleDocument(TypedDict):
 
     name: str
     queue: str
+    function: Function
+    call: CallText
     payload: NotRequired[Text]
     payload_base64: str
     cron: str | None
@@ -453,6 +455,7 @@ def limits_of(queue: str, of: QueueLimits) -> LimitsOfQueue:
 def schedule(made: Schedule) -> ScheduleDocument:
     """A periodic task."""
     return cast(ScheduleDocument, {
-        "name": made.name, "queue": made.queue, **fields_of("payload", made.payload), "cron": made.cron,
+        "name": made.name, "queue": made.queue, **call_of(made.payload),
+        **fields_of("payload", made.payload), "cron": made.cron,
         "zone": made.zone, "every_s": made.every_s, "priority": made.priority, "catch_up": made.catch_up,
         "since_ms": made.since_ms, "headers": dict(made.headers)})
