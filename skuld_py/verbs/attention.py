@@ -225,7 +225,8 @@ def _held(described: m.Described) -> Iterator[str]:
                 until = f" claims may last{until} only" if until else " grants nothing, for its horizon is over"
             found.setdefault((row.what, row.words + until), []).append(row.partition)
     for (what, how), partitions in found.items():
-        yield f"{partitions_said(partitions)} {_be(len(partitions))} {HELD[what].format(how, how.partition(',')[0])}"
+        words = HELD[what].format(how, how.partition(",")[0])
+        yield f"{partitions_said(partitions)} {_be(len(partitions))} {words}"
 
 
 def _uncollected(facts: Facts) -> list[str]:
