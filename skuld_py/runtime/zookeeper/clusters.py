@@ -315,8 +315,8 @@ def unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused:
     except NoNodeError:
         known = ""
     has = f"it has: {known}" if known else (
-        f"it has: none. 'skuld cluster create {cluster}' makes a new one; where nodes have data of it, and ZooKeeper"
-        f" has lost its own, 'skuld cluster restore {cluster} --from DATA' brings it back")
+        f"it has: none. 'skuld cluster create {cluster}' makes a new one; where nodes have data of it, and"
+        f" ZooKeeper has lost its own, 'skuld cluster restore {cluster} --from DATA' brings it back")
     return Refused("unknown_cluster", f"ZooKeeper at {hosts} knows no cluster {cluster}; {has}", cluster=cluster,
                    hosts=hosts)
 
