@@ -86,7 +86,7 @@ def _where_else(client: Client, task_id: bytes) -> str:
 
     try:
         sealed_ms = max((row.sealed_ms for row in client.status().collections), default=0)
-        if time_of(task_id) > sealed_ms:
+        if not sealed_ms or time_of(task_id) > sealed_ms:
             return ""
         root = client.archive_root()
     except SkuldError:

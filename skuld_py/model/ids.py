@@ -228,5 +228,5 @@ def none_said(task_ids: Sequence[bytes], field: str = "ids") -> str:
     """That there are no such tasks: of all verbs in the same words. The first ``NAMED_MAX`` are named."""
     listed = ", ".join(map(to_text, task_ids[:NAMED_MAX]))
     more = f" and {len(task_ids) - NAMED_MAX:,} more" if len(task_ids) > NAMED_MAX else ""
-    return (f"{field}: no task {listed}{more}: {'it was' if len(task_ids) == 1 else 'they were'} never enqueued, or"
-            f" {'is' if len(task_ids) == 1 else 'are'} collected")
+    was, be = ("it was", "is") if len(task_ids) == 1 else ("they were", "are")
+    return f"{field}: no task {listed}{more}: {was} never enqueued, or {be} collected"

@@ -820,22 +820,22 @@ def a_log_is_read_claim_by_claim(client: Any, queue: str) -> None:
     assert refusal.value.code == "no_such_task"
 
 
-@of("get", "cancel", "retry", "results", "log", "results_of")
+@of("get", "cancel", "retry", "log", "results_of")
 def what_is_not_there_is_told_by_all_in_the_same_words(client: Any, queue: str) -> None:
     one, two = "0" * 32, "0" * 31 + "1"
     asks: dict[str, Callable[..., Any]] = {
         "get": client.get, "cancel": client.cancel, "retry": client.retry, "log": lambda id: list(client.log(id)),
-        "results": lambda *ids: client.results(ids, wait_s=10), "results_of": client.results_of}
+        "results_of": client.results_of}
 
-    def said(verb: str, *ids: str) -> str:
+    def said(name: str, *ids: str) -> str:
         with pytest.raises(Refused) as refused:
-            asks[verb](*ids)
+            asks[name](*ids)
         assert refused.value.code == "no_such_task"
         return str(refused.value.message).partition(": ")[2]
-    for verb in asks:
-        assert said(verb, one).startswith(f"no task {one}: it was never enqueued, or is collected"), verb
-    for verb in ("cancel", "retry", "results"):
-        assert said(verb, one, two).startswith(f"no task {one}, {two}: they were never enqueued, or are collected")
+    for name in asks:
+        assert said(name, one).startswith(f"no task {one}: it was never enqueued, or is collected"), name
+    for name in ("cancel", "retry"):
+        assert said(name, one, two).startswith(f"no task {one}, {two}: they were never enqueued, or are collected")
 
 
 @of("set_quota", "remove_quota", "quotas", "quota_use")

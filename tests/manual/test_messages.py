@@ -19,7 +19,7 @@ from manual.written import TOP
 PROGRAM = TOP / "skuld_py"
 _COMMAND = re.compile(r"'skuld ([^']+)'")
 _HOLE = "\0"
-_FILLINGS = ("0", "0" * 32, "127.0.0.1:13000")
+_FILLINGS = ("3", "0" * 32, "127.0.0.1:13000")
 """What may stand where a text has a place for a value: one of these has to fit."""
 IN_PASSING = frozenset({"cluster create --secure", "worker --workflows"})
 """Said of what was done, or is done elsewhere, and of which option makes it so."""
