@@ -20,6 +20,9 @@ SENDS = "tests/worker/test_sending.py::"
 DROPPED = "tests/client/test_dropping.py::"
 CHOSEN = "tests/client/test_verbs.py::test_a_story[memory-the_dead_are_retried_of_which_something_is_so]"
 TO_COME = "tests/client/test_verbs.py::test_a_story[memory-what_waits_is_cancelled_of_which_something_is_so]"
+ASKED = "tests/client/test_filters.py::test_all_that_is_asked_must_be_so"
+SEARCHED = ("tests/client/test_verbs.py::test_a_story"
+            "[memory-tasks_are_found_by_what_they_are_called_with_and_how_they_failed]")
 TOLD = "tests/client/test_verbs.py::test_a_story[memory-who_stores_is_told_on_how_many_disks]"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -48,6 +51,15 @@ MUTANTS: tuple[Mutant, ...] = (
            "self.error is None or is_like", "True or is_like", "C1", CHOSEN, seeds=0),
     mutant("retried-whatever-it-calls", "calls of other functions are retried, too", "_Choice.suits",
            "and self.wanted.suits(task) and", "and", "C1", CHOSEN, seeds=0),
+    mutant("found-with-any-header", "tasks with other headers are found, too", "Filter.suits",
+           'is_like(f"{key}={value}", self.header)', "True", "C1", ASKED, seeds=0),
+    mutant("found-with-any-argument", "calls with other arguments are found, too", "Filter.suits",
+           "is_like(said, self.argument)", "True", "C1", ASKED, seeds=0),
+    mutant("found-twice-in-one-text", "a piece of a pattern is found in the text of the piece before",
+           "filters.is_like", "        at += len(piece)\n", "", "C1",
+           "tests/client/test_filters.py::test_a_star_is_any_text_and_all_else_stands_for_itself", seeds=0),
+    mutant("listed-whatever-failed", "a list of what failed in one way has others", "Reading._failed_so",
+           " and wanted.has_error(read[task.id])", "", "C1", SEARCHED, seeds=0),
     mutant("retried-to-try", "what is only to be counted is retried", "Selecting.retry_all",
            "None if dry_run else self._each(self._revived)", "self._each(self._revived)", "C1", CHOSEN, seeds=0),
     mutant("cancelled-to-try", "what is only to be counted is cancelled", "Selecting.cancel_all",
