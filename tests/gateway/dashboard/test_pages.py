@@ -163,6 +163,22 @@ def test_tasks_are_found_by_queue_state_function_and_key_a_page_at_a_time(visito
     assert visitor.get(f"/find?id={made[7]}").headers["location"] == f"/dashboard/tasks/{made[7]}"
 
 
+def test_tasks_are_found_by_how_they_were_called_and_failed_and_the_same_are_offered_to_be_retried(
+        visitor: Visitor) -> None:
+    made = visitor.do(visitor.cluster.enqueue_many("a", [call("shop:add", day=day) for day in ("mon", "tue")],
+                                                   headers={"tenant": "acme"}, retry=Retry(max_attempts=1)))
+    for claim in visitor.do(visitor.cluster.claim("a", n=2)):
+        visitor.do(visitor.cluster.fail(claim, "KeyError: ['day']"))
+
+    seen = visitor.get("/tasks?queue=a&argument=day%3Dtue&header=tenant%3D*&error=*[*")
+    assert _ids(seen) == [str(made[1])] and "KeyError: ['day']" in seen.words and "found among 2" in seen.words
+    offered = [each for each in seen.values("a", "href") if "/act/" in each]
+    assert [each.partition("?")[0].rpartition("/")[2] for each in offered] == ["retry_all", "purge_all"]
+    assert all("argument=day%3Dtue&header=tenant%3D%2A&error=%2A%5B%2A" in each for each in offered)
+    assert [each.partition("?")[0].rpartition("/")[2] for each in visitor.get("/tasks?queue=a").values("a", "href")
+            if "/act/" in each] == ["retry_all", "purge_all", "cancel_all", "move_all"]
+
+
 def _ids(seen: Seen) -> list[str]:
     return [given["value"] or "" for tag, given in seen.tags if tag == "input" and given.get("name") == "ids"]
 
