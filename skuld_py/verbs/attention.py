@@ -124,8 +124,8 @@ def _nodes(facts: Facts, missing: int) -> Iterator[tuple[str, str]]:
                           " without a key that counts; see its network and its log")
     if described.session != "connected":
         yield "no_session", (f"node {described.node} has no session with ZooKeeper ({described.session}): what it"
-                             " says of others may be old. See that ZooKeeper runs, and has its data: 'skuld members"
-                             f" --cluster {facts.cluster}' asks it")
+                             " says of others may be old. See that ZooKeeper runs, and has its data: 'skuld"
+                             f" members --cluster {facts.cluster}' asks it")
     for words in _wrong_clocks(facts):
         yield "wrong_clock", words
 
