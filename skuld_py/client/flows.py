@@ -296,13 +296,10 @@ class Flowing:
     def _decree(self, message: m.Submit | m.Kill | m.Advance, code: str) -> Work[WorkflowStatus]:
         answer = (yield from ask(m.Decreed, message)).message
         self._seen = max(self._seen, answer.position + 1)
+        if not answer.workflows and (answer.outcome != REFUSED or not isinstance(message, m.Submit)):
+            raise _unknown(message.workflow)
         if answer.outcome == REFUSED:
-            if not answer.workflows and not isinstance(message, m.Submit):
-                raise _unknown(message.workflow)
             raise Refused(code, answer.reason, workflow=message.workflow)
-        if not answer.workflows:
-            raise Refused(NO_SUCH, f"workflow: the log has forgotten {message.workflow}",
-                          workflow=message.workflow)
         status = _status(answer.workflows[0])
         if not isinstance(message, m.Submit) and message.life not in (0, status.life):
             raise Refused(OTHER_LIFE, f"workflow: {message.workflow} ended, was forgotten, and submitted again"
@@ -442,8 +439,9 @@ def _one(id: str, found: list[WorkflowStatus]) -> WorkflowStatus:
 
 
 def _unknown(id: str) -> Refused:
-    return Refused(NO_SUCH, f"id: the log knows no workflow {id}: it was never submitted, or ended long ago;"
-                   " 'skuld workflow list' shows those it knows", workflow=id)
+    """That there is no such workflow: of all verbs in the same words."""
+    return Refused(NO_SUCH, f"id: no workflow {id}: it was never submitted, or ended long ago; 'skuld workflow"
+                   " list' shows those that the log knows", workflow=id)
 
 
 def _status(row: m.WorkflowRow) -> WorkflowStatus:

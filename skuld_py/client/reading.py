@@ -58,10 +58,12 @@ class Depth:
 
 @attrs.frozen
 class TaskPage:
-    """Some tasks of a listing, perhaps none. ``upto``: all up to this id were looked at; None: all there are."""
+    """Some tasks of a listing, perhaps none. ``upto``: all up to this id were looked at; None: all there are.
+    ``read``: how many were read to find these."""
 
     tasks: tuple[Task, ...]
     upto: TaskId | None
+    read: int = attrs.field(default=0, eq=False)
 
 
 class Reading:
@@ -80,7 +82,7 @@ class Reading:
         """
         found = yield from self._get([id], min_seq)
         if not found:
-            raise Refused("no_such_task", f"id: no task {id if isinstance(id, str) else task_ids.to_text(id)}")
+            raise Refused("no_such_task", task_ids.none_said([checking.as_id(id)], "id"))
         return found[0]
 
     @verb
@@ -183,11 +185,12 @@ class Reading:
             seen, unsure = tasks_of(answer)
             known = {task.id: task for task in (yield from self._bare(unsure))}
             found = [known.get(task.id, task) for task in seen]
-        found = [task for task in found if wanted.suits(task) and question.key in ("", task.key)]
+        suiting = [task for task in found if wanted.suits(task) and question.key in ("", task.key)]
         if wanted.error is not None:
-            errors = yield from self._last_errors(answer, found)
-            found = [task for task in found if wanted.has_error(errors.get(task.id, b""))]
-        return TaskPage(tuple(found), TaskId(answer.upto) if answer.upto else None)
+            errors = yield from self._last_errors(answer, suiting)
+            suiting = [attrs.evolve(task, error=errors[task.id]) for task in suiting
+                       if wanted.has_error(errors.get(task.id, b""))]
+        return TaskPage(tuple(suiting), TaskId(answer.upto) if answer.upto else None, len(found))
 
     def _last_errors(self, page: m.Listed, tasks: Sequence[Task]) -> Work[dict[bytes, bytes]]:
         """Those of a page that was asked for them; if its node has no place for them, the tasks are read."""
@@ -214,12 +217,13 @@ class Reading:
 
         ``function``: only calls of the task function of this name. ``argument``, ``header``, ``error``: only those
         of which an argument, typed as ``value`` or ``name=value``, a header, ``name=value``, or the last error is
-        like this pattern, ``*`` for any text, large letters like small ones. Nodes do not look into payloads: all
-        tasks that are asked for otherwise are read, and the others left out here. ``partition``: only those of
-        this one; all partitions may so be read side by side. A node of a release before 0.2 gives those of all the
-        same. ``after``: only those behind this id, whether there is such a task or not. ``key``: only those of
-        this ordering key; nodes look for them, in one partition if the queue is named too. Nodes of a cluster of
-        rules before 4 give the tasks of all keys, and the others are left out here.
+        like this pattern, ``*`` for any text, large letters like small ones; tasks that were asked for by their
+        error have it. Nodes do not look into payloads: all tasks that are asked for otherwise are read, and the
+        others left out here. ``partition``: only those of this one; all partitions may so be read side by side. A
+        node of a release before 0.2 gives those of all the same. ``after``: only those behind this id, whether
+        there is such a task or not. ``key``: only those of this ordering key; nodes look for them, in one
+        partition if the queue is named too. Nodes of a cluster of rules before 4 give the tasks of all keys, and
+        the others are left out here.
         """
         wanted = Wanted(function, argument, header, error)
         question = yield from self._question(queue, states, since, until, wanted, page, partition, after, key)

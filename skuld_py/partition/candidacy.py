@@ -205,7 +205,8 @@ class Candidacy:
         epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
         if epoch > document.told_epoch + EPOCHS_AHEAD:
             return self._spend(now_ms, document, version, epoch)
-        cause = "the first leader" if not document.epoch else f"{document.leader} was not heard"
+        cause = ("the first leader" if not document.epoch else
+                 f"{document.leader} was not heard" if document.leader else "there was no leader")
         if action.is_forced:
             cause = GIVEN_UP
         effects = self._election.open(now_ms, document, version, action.cohort, is_trial=True, cause=cause,

@@ -14,7 +14,7 @@ import attrs
 from skuld_py.model import messages as m
 from skuld_py.model.service import Service
 from skuld_py.verbs.votes import partitions_said, shortages
-from skuld_py.verbs.words import copies, many, moment, said
+from skuld_py.verbs.words import copies, instant, many, said
 
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
@@ -35,12 +35,12 @@ taken it out, and a monitor that warns for ever is one that nobody looks at."""
 HELD = {
     "frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
     "quarantine": "told not to trust a node: {}. It leads nothing there but what is frozen or nobody else can"
-                  " lead, and gets no new vote until 'skuld quarantine --off'",
+                  " lead, and gets no new vote until 'skuld quarantine {} --off'",
     "solo": "solo: no other node gets a vote until 'skuld solo --off'",
     "unled": "led by nobody, and takes tasks that nobody is granted: {}",
     "force": "waiting for those who are said to remain to elect a leader: {}",
     "loss": "without voters that were lost: {}. What only they had acknowledged is gone, known or not;"
-            " 'skuld cluster force-epoch --noted' ends this line",
+            " 'skuld cluster force-epoch --all --noted' ends this line",
     "barrier": "granting nothing{}, when all is over that may have been granted by who was given up, or since the"
                " copies were taken that it goes back to",
     "horizon": "led, and{}: its leader ought to have written a later horizon into ZooKeeper long ago; see their"
@@ -49,7 +49,7 @@ HELD = {
              " it lacks is not known: {}",
     "promotion": "waiting for what an operator wished: {}; 'skuld withdraw' takes it back",
     "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
-"""What may be held of a partition, in words."""
+"""What may be held of a partition, in words; of a quarantine the node comes once more."""
 
 
 @attrs.frozen
@@ -142,7 +142,8 @@ def _nodes(facts: Facts, missing: int) -> Iterator[tuple[str, str]]:
         yield "untold", _untold(facts)
     if described.session != "connected":
         yield "no_session", (f"node {described.node} has no session with ZooKeeper ({described.session}): what it"
-                             " says of others may be old")
+                             " says of others may be old. See that ZooKeeper runs, and has its data: 'skuld"
+                             f" members --cluster {facts.cluster}' asks it")
     for words in _wrong_clocks(facts):
         yield "wrong_clock", words
 
@@ -211,8 +212,8 @@ def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
     for words in _different_releases(facts):
         yield "releases_differ", words
     if described.is_unproven:
-        yield "unproven", (f"claims count without a proof that they were granted: 'skuld cluster rules --raise"
-                           f" {facts.cluster}' ends that, after its grace")
+        yield "unproven", (f"claims count without a proof that they were granted: 'skuld cluster rules"
+                           f" {facts.cluster} --raise' ends that, after its grace")
     for row in described.starved[:STARVED_SHOWN]:
         yield "starved", f"workflow {row.workflow} waits, no slot works on it: {row.reason}"
     if described.starved_count > STARVED_SHOWN:
@@ -251,14 +252,15 @@ def _held(described: m.Described) -> Iterator[str]:
     found: dict[tuple[str, str], list[int]] = {}
     for row in described.held:
         if row.what in HELD:
-            until = f" until {moment(row.until_ms)[:16]}" if row.until_ms else ""
+            until = f" until {instant(row.until_ms)}" if row.until_ms else ""
             if row.what == "loss" and until:
                 until = f"; nothing is granted{until}, when all that they may have granted is over"
             if row.what == "horizon":
                 until = f" claims may last{until} only" if until else " grants nothing, for its horizon is over"
             found.setdefault((row.what, row.words + until), []).append(row.partition)
     for (what, how), partitions in found.items():
-        yield f"{partitions_said(partitions)} {_be(len(partitions))} {HELD[what].format(how)}"
+        words = HELD[what].format(how, how.partition(",")[0])
+        yield f"{partitions_said(partitions)} {_be(len(partitions))} {words}"
 
 
 def _leaving(facts: Facts) -> Iterator[str]:

@@ -42,7 +42,8 @@ def told(done: Overseen) -> d.Overseen:
 def say_done(what: str) -> Any:
     """Words for what was done, and where it could not be."""
     def say(done: Mapping[str, Any], given: Given) -> Said:
-        lines = [f"{what}: {many(done['changed'], 'partition')} changed"]
+        so_already = "" if done["changed"] or done["refused"] else "; nothing had to be"
+        lines = [f"{what}: {many(done['changed'], 'partition')} changed{so_already}"]
         lines += [f"partition {row['partition']} stays as it is: {row['reason']}"
                   for row in done["refused"][:SHOWN]]
         if len(done["refused"]) > SHOWN:
