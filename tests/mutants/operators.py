@@ -121,8 +121,8 @@ MUTANTS: tuple[Mutant, ...] = (
              "a node that votes still is said to have nothing left", "attention._leaving",
              "node.owns or votes or hands_off else", "node.owns or hands_off else"),
     _seen_by("tests/verbs/test_situations.py::test_its_level_is_that_of_verify_and_each_of_its_fields_is_said",
-             "levels-of-its-own", "over HTTP a cluster is bad for what somebody has chosen", "attention.level_of",
-             "concern.kind not in CHOSEN for", "concern.kind for"),
+             "levels-of-its-own", "over HTTP a cluster is as bad as its worst partition alone",
+             "situations.status_of", "level_of(worst(services), judged)", "level_of(worst(services), ())"),
     _seen_by("tests/node/test_workflows.py::"
              "test_a_node_is_taken_out_and_placed_again_and_what_cannot_be_is_refused", "taken-out-for-good",
              "a node that was taken out is not placed again", "WorkflowRequests._retire", "not message.is_back",
@@ -166,5 +166,6 @@ MUTANTS: tuple[Mutant, ...] = (
              "    if bad:\n", "    if False:\n"),
     _seen_by("tests/client/test_workflows.py::test_what_nobody_submitted_is_refused_by_code",
              "unknown-in-other-words", "what nobody submitted is refused in the same words by every verb",
-             "Flowing._decree", "if not answer.workflows and not isinstance(message, m.Submit):", "if False:"),
+             "Flowing._decree", "(answer.outcome != REFUSED or not isinstance(message, m.Submit))",
+             "answer.outcome != REFUSED"),
 )

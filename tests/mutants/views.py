@@ -30,11 +30,11 @@ MUTANTS: tuple[Mutant, ...] = (
            "self.scanned += not self._passed % PASSED_ROWS", "self.scanned += 0", "A4",
            LISTED + "test_what_shows_by_its_id_that_it_has_not_the_key_takes_little_of_a_page", seeds=0),
     mutant("keys-as-older-nodes-give-them", "what nodes that know no keys give is shown", "Reading._listed",
-           "if task.key == question.key]", "]", "A3", OF_KEY, seeds=0),
+           ' and question.key in ("", task.key)]', "]", "A3", OF_KEY, seeds=0),
     mutant("keys-in-all-partitions", "a key is looked for where it cannot be", "Reading._question",
            "1 + task_ids.lane_route(asked.queue, asked.key) % partitions", "0", "A4", OF_KEY, seeds=0),
     mutant("keys-left-to-the-page", "a page that searches by key asks for all tasks", "tasks.search",
-           '        asked["key"] = key\n', "        pass\n", "A3",
+           '"after", "key", *FILTERS', '"after", *FILTERS', "A3",
            "tests/gateway/dashboard/test_pages.py::"
            "test_tasks_are_found_by_queue_state_function_and_key_a_page_at_a_time", seeds=0),
     mutant("get-without-skew", "the counts take a lapsed claim for held, and who reads the task does not",
