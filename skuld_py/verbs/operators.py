@@ -61,10 +61,10 @@ def _led_on(frozen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in frozen:
         found.setdefault((row["by"], row["until_ms"]), []).append(row["partition"])
     for (by, until_ms), partitions in found.items():
-        one = f" --partition {partitions[0]}" if len(partitions) == 1 else ""
+        lift = f"'skuld unfreeze --partition {partitions[0]}'" if len(partitions) == 1 else "'skuld unfreeze'"
         end = f", or wait until {moment(until_ms)[:16]}" if until_ms else ""
-        yield (f"it leads {partitions_said(partitions)} on, frozen by {by}: 'skuld unfreeze{one}' to have another"
-               f" node lead{end}")
+        yield (f"it leads {partitions_said(partitions)} on, frozen by {by}: {lift} to have another node lead"
+               f"{end}")
 
 
 @verb("POST /v1/partitions/freeze", Scope.ADMIN,
