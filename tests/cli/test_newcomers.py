@@ -60,7 +60,9 @@ def test_of_a_task_without_a_result_it_is_said_why(monkeypatch: pytest.MonkeyPat
 
     answer = skuld("results", ID, ID, ID)
     assert answer.stdout == f"{ID}\n" * 3
-    assert answer.stderr == f"{ID} is dead: KeyError: \\x1b[2J\n{ID} is cancelled\n"
+    *told, failed = answer.stderr.splitlines()
+    assert told == [f"{ID} is dead: KeyError: \\x1b[2J", f"{ID} is cancelled"]
+    assert "2 of 3 are dead or cancelled" in failed and answer.exit_code == 1
     assert "is dead" not in skuld("results", ID, "--json").stderr
 
 
