@@ -41,7 +41,8 @@ def test_a_wrong_word_is_answered_with_what_was_meant(words: str, told: str) -> 
     assert answer.exit_code == failures.MISUSED and told in answer.stderr
 
 
-def test_a_service_does_not_start_again_by_itself_with_a_wrong_option() -> None:
+def test_a_service_does_not_start_again_by_itself_with_a_wrong_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKULD_NODES", "127.0.0.1:13000")  # a worker sets it for what its tasks send
     for option in ("--kinds=nosuch", "--scripts=/no/such/directory", "--app=no_such_module"):
         answer = skuld("worker", "--queue", "q", "--app", "skuld_py", option)
         assert answer.exit_code == failures.LASTING, answer.output
