@@ -7,18 +7,11 @@ acknowledged.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from skuld_py.cli.options import client_options, connected
 from skuld_py.errors import Refused
-
-if TYPE_CHECKING:
-    from skuld_py.client.operating import Overseen
-
-SHOWN = 8
-"""Partitions that are named one by one."""
 
 
 @click.command(name="force-epoch")
@@ -46,6 +39,7 @@ def force_epoch(nodes: str, timeout_s: float, as_json: bool, partition: int | No
       skuld cluster force-epoch --all --noted
     """
     from skuld_py.cli.showing import print_event
+    from skuld_py.verbs.operators import say_done, told
 
     if (partition is None) is not is_all:
         raise click.UsageError("name a partition, or say --all.")
@@ -54,8 +48,8 @@ def force_epoch(nodes: str, timeout_s: float, as_json: bool, partition: int | No
         raise Refused("not_confirmed", "nothing was given up; answer with 'lost', or use --yes")
     with connected(nodes, timeout_s) as client:
         done = client.force_epoch(partition, noted=noted, reason=reason)
-    print_event(as_json, _said(done, "noted" if noted else "forced"), changed=done.changed,
-                refused=[{"partition": each, "reason": why} for each, why in done.refused.items()])
+    words, document = say_done("noted" if noted else "forced")(told(done), {})
+    print_event(as_json, words, **document)
 
 
 def _is_confirmed(whose: str) -> bool:
@@ -63,13 +57,3 @@ def _is_confirmed(whose: str) -> bool:
     click.echo(f"This gives up, of {whose}, all that only voters have which are not there now.\n"
                "Type 'lost' to go on: ", nl=False, err=True)
     return sys.stdin.readline().strip() == "lost"
-
-
-def _said(done: Overseen, what: str) -> str:
-    from skuld_py.verbs.words import many
-
-    lines = [f"{what}: {many(done.changed, 'partition')} changed"]
-    lines += [f"partition {each} stays as it is: {why}" for each, why in [*done.refused.items()][:SHOWN]]
-    if len(done.refused) > SHOWN:
-        lines.append(f"and {len(done.refused) - SHOWN} more")
-    return "\n".join(lines)

@@ -41,7 +41,7 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
     """
     from skuld_py.cli.showing import now_ms, print_json
     from skuld_py.errors import Refused
-    from skuld_py.model.ids import to_text
+    from skuld_py.model.ids import none_said
     from skuld_py.verbs import documents
 
     with connected(nodes, timeout_s) as client:
@@ -51,7 +51,7 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
         where = "" if missing is None else _where_else(client, missing)
     for number, task_id in enumerate(ids):
         if task_id not in found:
-            raise Refused("no_such_task", f"id: no task {to_text(task_id)}{where if task_id == missing else ''}",
+            raise Refused("no_such_task", none_said([task_id], "id") + (where if task_id == missing else ""),
                           id=task_id)
         if as_json:
             print_json(documents.task(found[task_id], has_logs=True))
@@ -87,15 +87,14 @@ def _where_else(client: Client, task_id: bytes) -> str:
 
     try:
         sealed_ms = max((row.sealed_ms for row in client.status().collections), default=0)
-        if time_of(task_id) > sealed_ms:
+        if not sealed_ms or time_of(task_id) > sealed_ms:
             return ""
         root = client.archive_root()
     except SkuldError:
         return ""
     if root is None:
-        return "; if there was one, it was deleted after it had ended, by --retention"
-    return ("; if there was one, it was deleted after it had ended, and the archive has it: skuld history"
-            f" {shlex.quote(root)} --id {to_text(task_id)}")
+        return ", by --retention"
+    return f"; what is collected the archive has: skuld history {shlex.quote(root)} --id {to_text(task_id)}"
 
 
 def show_task(task: Task, at_ms: int, batch: BatchStatus | None = None) -> None:

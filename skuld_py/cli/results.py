@@ -8,6 +8,9 @@ from skuld_py.cli.acting import taking
 from skuld_py.cli.options import client_options, connected
 from skuld_py.verbs import tasks
 
+BAD = ("dead", "cancelled")
+"""Ends without a result."""
+
 
 @click.command()
 @taking(*tasks.results.asks.options)
@@ -15,7 +18,7 @@ from skuld_py.verbs import tasks
 def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float, as_json: bool) -> None:
     """Show the results of the tasks ID..., tab-separated behind their ids; of those without one, the id alone.
 
-    Says on standard error of those that are dead or cancelled that they are.
+    Says on standard error of those that are dead or cancelled that they are, and why, and fails (not_completed).
 
     Refused (no_such_task) when one of them is collected, or too old to be enqueued yet.
 
@@ -40,9 +43,13 @@ def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float,
         words = text if end.result is None else f"{text}\t{showing.result_shown(end.result)}"
         document = documents.end(attrs.evolve(end, error=end.error or b""))
         showing.print_event(as_json, words, **document, has_result=end.result is not None)
-        if not as_json and end.state in ("dead", "cancelled"):
+        if not as_json and end.state in BAD:
             why = showing.shown((end.error or b"").partition(b"\n")[0])
             click.echo(f"{text} is {end.state}" + (f": {why}" if why else ""), err=True)
+    bad = sum(1 for end in found if end.state in BAD)
+    if bad:
+        raise Refused("not_completed", f"ids: {bad} of {len(found)} {'is' if bad == 1 else 'are'} dead or"
+                      " cancelled, and will have no result unless retried")
     left = sum(1 for end in found if not end.state)
     if wait_s and left:
         raise Refused("not_ended", f"ids: {left} of {len(found)} have not ended by now; wait longer")

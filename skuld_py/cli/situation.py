@@ -1,11 +1,12 @@
 """The cluster's situation: asked, judged in words, and as a document.
 
-It is judged by one node's view, which may be seconds old, and by a count of the queues, which asks all nodes and
-may fail while the rest is still worth saying.
+It is judged by one node's view, which may be seconds old, by what others tell of partitions that this node does
+not keep, and by a count of the queues, which asks all nodes and may fail while the rest is still worth saying.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,13 +14,17 @@ import attrs
 from rich.table import Table
 
 from skuld_py.cli.showing import harmless, now_ms, table
+from skuld_py.client.asking import Answered, Ask, Blocking, Step
+from skuld_py.client.canvassing import canvassed
 from skuld_py.client.client import Client
 from skuld_py.client.connection import Connection
 from skuld_py.client.dial import key_of
+from skuld_py.client.steady import steady_s
 from skuld_py.errors import SkuldError
 from skuld_py.model import messages as m
 from skuld_py.model.ids import to_text
-from skuld_py.model.service import services_of, worst
+from skuld_py.model.overview import Overview, untold_by
+from skuld_py.model.service import Service, services_of, worst
 from skuld_py.model.state import State
 from skuld_py.model.task import Task
 from skuld_py.verbs import attention as judged
@@ -46,7 +51,8 @@ class Blocked:
 
 @attrs.frozen
 class Situation:
-    """What was asked for: the cluster's parameters, the view of one node, and counts when there are any."""
+    """What was asked for: the cluster's parameters, the view of one node, and counts when there are any.
+    ``silent`` and ``untold``: nodes that did not tell what is held, and the partitions of which nobody did."""
 
     greeted: m.Greeted
     described: m.Described
@@ -54,6 +60,13 @@ class Situation:
     doubt: str = ""
     """Why there are no counts."""
     blocked: tuple[Blocked, ...] = ()
+    silent: Mapping[str, str] = attrs.field(factory=dict)
+    untold: frozenset[int] = frozenset()
+
+    @property
+    def services(self) -> dict[int, Service]:
+        """What each partition does."""
+        return services_of(self.described, self.untold)
 
     @property
     def missing(self) -> int:
@@ -120,12 +133,32 @@ def look(connection: Connection, timeout_s: float) -> Situation:
     assert isinstance(described, m.Described), described
     if len(described.nodes) < greeted.replicas:
         return Situation(greeted, described, doubt="no partition is placed yet")
+    seen = Over(connection, timeout_s).overview(described) if untold_by(described) else Overview(described)
+    found = Situation(greeted, seen.described, silent=seen.silent, untold=seen.untold)
     try:
         counted = connection.call(m.Count(connection.next_request(), ""), timeout_s, is_idempotent=True)
     except SkuldError as error:
-        return Situation(greeted, described, doubt=error.message)
+        return attrs.evolve(found, doubt=error.message)
     assert isinstance(counted, m.Counted), counted
-    return Situation(greeted, described, counted.rows)
+    return attrs.evolve(found, depths=counted.rows)
+
+
+class Over(Blocking):
+    """Asks over a connection that stays."""
+
+    def __init__(self, connection: Connection, timeout_s: float) -> None:
+        self._connection = connection
+        self._timeout_s = timeout_s
+
+    def overview(self, first: m.Described) -> Overview:
+        """What ``first`` says, and those who keep the other partitions."""
+        return self._run(canvassed(first, self._connection.greet(self._timeout_s), steady_s))
+
+    def _perform(self, step: Step) -> Answered[m.Message]:
+        assert isinstance(step, Ask)
+        message = attrs.evolve(step.message, request=self._connection.next_request())  # type: ignore[call-arg]
+        return Answered(self._connection.call(message, min(self._timeout_s, step.within_s), only=step.only,
+                                              is_idempotent=step.is_idempotent), 0.0)
 
 
 def attention(situation: Situation) -> list[str]:
@@ -137,19 +170,20 @@ def concerns(situation: Situation) -> list[judged.Concern]:
     """The same with the kinds; the words as they came."""
     greeted = situation.greeted
     facts = judged.Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, situation.described, situation.doubt,
-                         now_ms())
+                         now_ms(), situation.silent, situation.untold)
     return judged.concerns(facts)
 
 
 def document(situation: Situation) -> dict[str, Any]:
     """The situation as JSON has it."""
     greeted, described = situation.greeted, situation.described
-    services, found = services_of(described), concerns(situation)
+    services, found = situation.services, concerns(situation)
     return {
         "cluster": greeted.cluster, "partitions_total": greeted.partitions, "replicas": greeted.replicas,
         "skew_ms": greeted.skew_ms, "seen_by": described.node, "session": described.session,
         "level": judged.level_of(worst(services), found), "service": worst(services).value,
         "attention": attention(situation), "concerns": [attrs.asdict(each) for each in found],
+        "silent": [*situation.silent],
         "nodes": [attrs.asdict(row) for row in described.nodes],
         "partitions": [{**attrs.asdict(row), "service": services[row.partition].value}
                        for row in described.partitions],

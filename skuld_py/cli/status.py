@@ -1,7 +1,7 @@
 """``skuld status``: is the cluster whole, and if not, what is missing, in words.
 
 What needs attention stands on top, before the tables: the user wants to know that first. It is the cluster as one
-of its nodes sees it; the queue depths are asked of all nodes.
+of its nodes sees it, with what those say of partitions who keep them; the queue depths are asked of all nodes.
 """
 
 from __future__ import annotations
@@ -77,9 +77,8 @@ def _show_nodes(described: Described) -> None:
 
 def _show_partitions(situation: Situation) -> None:
     from skuld_py.cli.showing import print_table, table
-    from skuld_py.model.service import services_of
 
-    every, services = situation.described.partitions, services_of(situation.described)
+    every, services = situation.described.partitions, situation.services
     shown = every if len(every) <= ROWS_MAX else situation.troubled[:ROWS_MAX]
     rows = table("partition>", "epoch>", "leader", "voters", "service")
     for row in shown:

@@ -1,6 +1,6 @@
 """``skuld verify``: one line and an exit status for monitoring, as its plugins have them.
 
-The words are those of ``skuld status``, from the same view. Whether claims are granted and tasks stored decides
+The words are those of ``skuld status``, from the same views. Whether claims are granted and tasks stored decides
 how bad it is, not which concern there is: a paused queue is an operator's wish, a lost leader is not. What was
 chosen for good, as one copy of each task, is told and is no warning.
 """
@@ -30,10 +30,10 @@ def verify(ctx: click.Context, nodes: str, timeout_s: float, as_json: bool) -> N
     0  OK        every partition stores tasks and grants claims, and nothing needs attention
     1  WARNING   that is so, and something needs attention
     2  CRITICAL  a partition grants no claims, or stores no tasks
-    3  UNKNOWN   no node answers
+    3  UNKNOWN   no node answers, or none that keeps a partition which seems well
 
-    What keeps a leader from granting after a loss of voters is known of the partitions that the node asked keeps:
-    where nodes are more than copies, ask each one.
+    Where nodes are more than copies, as many are asked as it takes to hear of every partition what is held, and
+    what keeps its leader from granting. One that does not answer is named.
 
     \b
     Examples:
@@ -60,14 +60,13 @@ def verify(ctx: click.Context, nodes: str, timeout_s: float, as_json: bool) -> N
 def judged(situation: Situation) -> tuple[int, str, dict[str, object]]:
     """How it is, in a line, and in facts."""
     from skuld_py.cli.situation import attention, concerns
-    from skuld_py.model.service import Service, services_of, tally, worst
-    from skuld_py.verbs.attention import CHOSEN
+    from skuld_py.model.service import tally, worst
+    from skuld_py.verbs.attention import level_of
 
-    services = services_of(situation.described)
+    services = situation.services
     service, counts = worst(services), tally(services)
     troubles = attention(situation)
-    is_warned = any(concern.kind not in CHOSEN for concern in concerns(situation))
-    level = CRITICAL if service is not Service.FULL else WARNING if is_warned else OK
+    level = LEVELS.index(level_of(service, concerns(situation)).upper())
     said = ", ".join(f"{counts[each]} of {len(services)} partitions {each}" for each in counts if counts[each])
     line = "; ".join([f"cluster {situation.greeted.cluster}: {said or 'nothing is placed yet'}", *troubles])
     return level, line, {"service": service.value, "partitions": {each.value: counts[each] for each in counts},

@@ -16,6 +16,7 @@ other's, which no debugger steps through.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Hashable, Iterator, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
@@ -40,7 +41,8 @@ class Ask:
 
     ``wait_s`` is how long the cluster may take beyond the client's timeout. ``undo`` gives the request that undoes
     an answer which comes when no call waits for it any more. ``doubted`` reduces an answer to what can be believed
-    when the request was sent before, and may have been carried out then.
+    when the request was sent before, and may have been carried out then. ``only`` is the address of the one node
+    that is asked, if it may be no other, and ``within_s`` the time for that, if the client's timeout is longer.
     """
 
     message: Message
@@ -48,6 +50,8 @@ class Ask:
     wait_s: float = 0.0
     undo: Callable[[Message], Ask | None] | None = None
     doubted: Callable[[Message], Message] | None = None
+    only: str = ""
+    within_s: float = math.inf
 
 
 @attrs.frozen
@@ -87,9 +91,10 @@ Flow = Generator[Step | Part[T], Any, None]
 
 def ask(kind: type[A], message: Message, *, is_idempotent: bool = True, wait_s: float = 0.0,
         undo: Callable[[Message], Ask | None] | None = None,
-        doubted: Callable[[Message], Message] | None = None) -> Work[Answered[A]]:
+        doubted: Callable[[Message], Message] | None = None, only: str = "", within_s: float = math.inf
+        ) -> Work[Answered[A]]:
     """Ask, and insist on the kind of the answer."""
-    answered: Answered[Any] = yield Ask(message, is_idempotent, wait_s, undo, doubted)
+    answered: Answered[Any] = yield Ask(message, is_idempotent, wait_s, undo, doubted, only, within_s)
     if not isinstance(answered.message, kind):
         raise Refused("bad_answer", f"the node answered {type(answered.message).__name__}; are versions equal?")
     return answered

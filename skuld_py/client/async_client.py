@@ -95,8 +95,9 @@ class AsyncClient(Verbs, Awaiting):
         request = self._connection.next_request()
         message = attrs.evolve(question.message, request=request)  # type: ignore[call-arg]
         try:
-            answer = await self._connection.call(message, timeout_s, wait_s=question.wait_s,
-                                                 is_idempotent=question.is_idempotent, doubted=question.doubted)
+            answer = await self._connection.call(message, min(timeout_s, question.within_s), only=question.only,
+                                                 wait_s=question.wait_s, is_idempotent=question.is_idempotent,
+                                                 doubted=question.doubted)
         except (asyncio.CancelledError, Uncertain):
             if question.undo is not None and not self._connection.is_closed:
                 self._connection.expect_stray(request, partial(self._undo, question.undo))

@@ -175,8 +175,9 @@ class AsyncConnection:
             greeting.exception()  # the calls that wait for it are told
 
     async def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
-                   is_greeting: bool = False, doubted: Doubted | None = None) -> Message:
-        """Send a request and give its answer, which may take ``wait_s`` more than the timeout.
+                   is_greeting: bool = False, doubted: Doubted | None = None, only: str = "") -> Message:
+        """Send a request and give its answer, which may take ``wait_s`` more than the timeout. ``only``: the
+        address of the one node to ask.
 
         Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
         """
@@ -186,7 +187,7 @@ class AsyncConnection:
         request: int = message.request  # type: ignore[attr-defined]
         frames = encoded(self._nodes, cluster, message)
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
-                         is_reading=message.is_reading, doubted=doubted,
+                         is_reading=message.is_reading, doubted=doubted, only=only,
                          first=self._nodes.first_for(message))
         try:
             step = next(pursuit)
@@ -196,7 +197,7 @@ class AsyncConnection:
             answer: Message = end.value
             return answer
         except Refused as refusal:
-            raise await self._explained(refusal, timeout_s) from None
+            raise (refusal if only else await self._explained(refusal, timeout_s)) from None
         finally:
             self._lines.forget(request)
             self._cut.pop(request, None)

@@ -106,9 +106,9 @@ class Client(Verbs, Blocking):
             return Answered(self._connection.greet(timeout_s), sent)
         request = self._connection.next_request()
         message = attrs.evolve(question.message, request=request)  # type: ignore[call-arg]
-        answer = self._connection.call(message, timeout_s, is_idempotent=question.is_idempotent,
-                                       wait_s=question.wait_s, undo=_undoing(question),
-                                       doubted=question.doubted)
+        answer = self._connection.call(message, min(timeout_s, question.within_s), only=question.only,
+                                       is_idempotent=question.is_idempotent, wait_s=question.wait_s,
+                                       undo=_undoing(question), doubted=question.doubted)
         return Answered(answer, sent)
 
     # -- calls that travel together --------------------------------------------------------------

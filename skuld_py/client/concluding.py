@@ -27,6 +27,9 @@ BY_POLICY = -1
 NOT_REVIVED = {"NOT_DEAD": "not_dead", "CANCELLED": "cancelled", "NO_TASK": "no_such_task", "TOO_OLD": "too_old",
                "EXPIRED": "expired"}
 """Codes of what cannot be retried, by the names of ``Revival``."""
+WHY_NOT = {"not_dead": "only what is dead can", "cancelled": "what is cancelled never runs again",
+           "too_old": "dead for longer than ended tasks are kept, or claimed 8,000 times; enqueue another one",
+           "expired": "it would expire again at once; enqueue another one"}
 UNANSWERED = "no leader's answer came in time, or only when it may have been too late to tell; try again"
 
 
@@ -105,9 +108,11 @@ class Concluding:
         if m.Revival.UNKNOWN in refused:
             raise self._unanswered()
         for outcome, which in refused.items():
-            listed = ", ".join(map(task_ids.to_text, which[:5]))
             code = NOT_REVIVED[outcome.name]
-            raise Refused(code, f"ids: {len(which)} cannot be retried ({code}): {listed}")
+            if code == "no_such_task":
+                raise Refused(code, task_ids.none_said(which))
+            listed = ", ".join(map(task_ids.to_text, which[:5]))
+            raise Refused(code, f"ids: {len(which)} cannot be retried, {WHY_NOT[code]}: {listed}")
 
     def _marked(self, ids: Sequence[bytes], copies: int = 0) -> Work[int]:
         """Cancel as many as a request may name; gives how many of them had not been completed."""

@@ -40,17 +40,7 @@ from skuld_py.client.diagnosis import Looks, diagnosed
 from skuld_py.client.dial import addresses_in, check_addresses, dial
 from skuld_py.client.frames import decoded, encoded, is_farewell
 from skuld_py.client.lines import EVENTS, POLLIN, POLLOUT, Lines, skip_rest
-from skuld_py.client.pursuit import (
-    CLOSED,
-    Doubted,
-    Heard,
-    Listen,
-    Nodes,
-    Pursuit,
-    Step,
-    Try,
-    pursue,
-)
+from skuld_py.client.pursuit import CLOSED, Doubted, Heard, Listen, Nodes, Pursuit, Step, Try, pursue
 from skuld_py.client.steady import monotonic_s
 from skuld_py.client.waiter import LOOK_S
 from skuld_py.config import DEFAULT_LIMITS, Limits
@@ -199,8 +189,10 @@ class Connection:
         return self.call(Greet(self.next_request()), timeout_s, is_idempotent=True, is_greeting=True)
 
     def call(self, message: Message, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
-             is_greeting: bool = False, undo: Undo | None = None, doubted: Doubted | None = None) -> Message:
-        """Send a request and give its answer, which may take ``wait_s`` more than the timeout.
+             is_greeting: bool = False, undo: Undo | None = None, doubted: Doubted | None = None,
+             only: str = "") -> Message:
+        """Send a request and give its answer, which may take ``wait_s`` more than the timeout. ``only``: the
+        address of the one node to ask.
 
         Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
         """
@@ -211,13 +203,13 @@ class Connection:
         request: int = message.request  # type: ignore[attr-defined]
         frames = encoded(self._nodes, cluster, message)
         pursuit = pursue(self._nodes, started, timeout_s, is_idempotent=is_idempotent, wait_s=wait_s,
-                         is_reading=message.is_reading, doubted=doubted,
+                         is_reading=message.is_reading, doubted=doubted, only=only,
                          first=self._nodes.first_for(message))
         call = Call(request)
         try:
             return self._pursue(pursuit, frames, call)
         except Refused as refusal:
-            raise self._explained(refusal, timeout_s) from None
+            raise (refusal if only else self._explained(refusal, timeout_s)) from None
         except BaseException:
             if undo is not None:
                 self._leave_word(call, undo)

@@ -296,12 +296,10 @@ class Flowing:
     def _decree(self, message: m.Submit | m.Kill | m.Advance, code: str) -> Work[WorkflowStatus]:
         answer = (yield from ask(m.Decreed, message)).message
         self._seen = max(self._seen, answer.position + 1)
+        if not answer.workflows and (answer.outcome != REFUSED or not isinstance(message, m.Submit)):
+            raise _unknown(message.workflow)
         if answer.outcome == REFUSED:
-            raise Refused(code if answer.workflows or code != "not_sealing" else NO_SUCH, answer.reason,
-                          workflow=message.workflow)
-        if not answer.workflows:
-            raise Refused(NO_SUCH, f"workflow: the log has forgotten {message.workflow}",
-                          workflow=message.workflow)
+            raise Refused(code, answer.reason, workflow=message.workflow)
         status = _status(answer.workflows[0])
         if not isinstance(message, m.Submit) and message.life not in (0, status.life):
             raise Refused(OTHER_LIFE, f"workflow: {message.workflow} ended, was forgotten, and submitted again"
@@ -436,9 +434,14 @@ def _text(field: str, given: object) -> str:
 
 def _one(id: str, found: list[WorkflowStatus]) -> WorkflowStatus:
     if not found:
-        raise Refused(NO_SUCH, f"id: the log knows no workflow {id}: it was never submitted, or ended long ago;"
-                      " 'skuld workflow list' shows those it knows", workflow=id)
+        raise _unknown(id)
     return found[0]
+
+
+def _unknown(id: str) -> Refused:
+    """That there is no such workflow: of all verbs in the same words."""
+    return Refused(NO_SUCH, f"id: no workflow {id}: it was never submitted, or ended long ago; 'skuld workflow"
+                   " list' shows those that the log knows", workflow=id)
 
 
 def _status(row: m.WorkflowRow) -> WorkflowStatus:

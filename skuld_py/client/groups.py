@@ -31,7 +31,7 @@ from skuld_py.client.options import Retry
 from skuld_py.client.preludes import DEP_WAIT_S, Given, Ids, OnFailure, prepare
 from skuld_py.errors import Refused
 from skuld_py.model import names
-from skuld_py.model.ids import TaskId, to_text
+from skuld_py.model.ids import TaskId, none_said, to_text
 from skuld_py.model.prelude import DEPS_MAX
 from skuld_py.model.task import Task
 
@@ -130,7 +130,8 @@ class Grouping:
     def _gathered(self, roots: Sequence[TaskId], missing_ok: bool) -> Work[list[Any]]:
         tasks = yield from self._get(roots)
         if len(tasks) < len(roots):
-            raise Refused("no_such_task", "id: there is no such task, or it is collected")
+            there = {task.id for task in tasks}
+            raise Refused("no_such_task", none_said([root for root in roots if root not in there], "id"))
         found: dict[bytes, Any] = {}
         wanted = list(dict.fromkeys(dep for task in tasks for dep in task.deps))
         while wanted:

@@ -25,18 +25,29 @@ FREEZE_MS_MAX = 3_650 * 86_400_000
 
 
 @attrs.frozen
+class Frozen:
+    """``by`` whom a partition is held, and until when, by the nodes' clocks; 0 until somebody lets it go."""
+
+    by: str
+    until_ms: int
+
+
+@attrs.frozen
 class Overseen:
-    """``changed``: of how many partitions something was changed; ``refused``: partition -> why it cannot be."""
+    """``changed``: of how many partitions something was changed; ``refused``: partition -> why it cannot be.
+    ``frozen``: partitions that a node in quarantine leads on, until ``unfreeze`` or the end of what holds them; a
+    cluster of rules before 4 does not tell."""
 
     changed: int
     refused: Mapping[int, str]
+    frozen: Mapping[int, Frozen] = attrs.field(factory=dict)
 
 
 @attrs.frozen
 class Revision:
     """A revision of a partition's document. ``writer``: the node that wrote it; ``cause``: why, and by whose wish;
-    ``at_ms``: by ZooKeeper's clock; ``version``: its number in ZooKeeper; ``write_id``: of the attempt that wrote
-    it."""
+    ``at_ms``: by ZooKeeper's clock; ``version``: its number in ZooKeeper, which begins anew at 0 when a deleted
+    document is put back; ``write_id``: of the attempt that wrote it."""
 
     partition: int
     version: int
@@ -110,7 +121,7 @@ class Operating:
     def quarantine(self, node: str, partition: int | None = None, *, off: bool = False, reason: str = ""
                    ) -> Work[Overseen]:
         """Let a node lead nothing and get no new vote, as its disk is not to be trusted, say; ``off``: trust it
-        again. It keeps the votes that it has."""
+        again. It keeps the votes that it has. What is frozen it leads on: see ``frozen`` of the answer."""
         node = node_name("node", node)
         kind = "unquarantine" if checking.as_flag("off", off) else "quarantine"
         return (yield from self._steer(kind, partition, node, reason))
@@ -154,7 +165,8 @@ class Operating:
             found += [Revision(**attrs.asdict(row)) for row in told.rows]
             first = told.next
             if not first:
-                return sorted(found, key=lambda each: (-each.at_ms, each.partition, -each.version))
+                # As told where the time is the same: versions begin anew with a document that is put back.
+                return sorted(found, key=lambda each: (-each.at_ms, each.partition))
 
     def _wish(self, kind: str, partition: int | None, node: str, reason: str, within_s: float, epoch: int
               ) -> Work[Overseen]:
@@ -167,7 +179,8 @@ class Operating:
                epoch: int = 0) -> Work[Overseen]:
         _check_reason(reason)
         first, count = max(0, checking.as_place(partition) - 1), int(partition is not None)
-        changed, refused, uncertain = 0, dict[int, str](), list[int]()
+        changed, refused, frozen = 0, dict[int, str](), dict[int, Frozen]()
+        uncertain = list[int]()
         doubted, pages = _not_refused if kind == "force" or epoch else None, 0
         while True:
             told = (yield from as_part(pages, ask(m.Steered, m.Steer(
@@ -175,6 +188,7 @@ class Operating:
             changed, pages = changed + told.changed, pages + 1
             refused.update((row.partition, row.reason) for row in told.refused)
             uncertain += [row.partition for row in told.refused if row.is_uncertain]
+            frozen.update((row.partition, Frozen(row.by, row.until_ms)) for row in told.frozen)
             first = told.next
             if not first:
                 break
@@ -183,7 +197,7 @@ class Operating:
         if partition in refused:
             raise Refused("conflict", f"partition: {partition} stays as it is: {refused[partition]}",
                           partition=partition)
-        return Overseen(changed, refused)
+        return Overseen(changed, refused, frozen)
 
 
 def _not_refused(answer: m.Message) -> m.Message:

@@ -214,6 +214,11 @@ def _window_ms(given: object) -> int:
 # -- dependencies -----------------------------------------------------------------------------------
 
 
+def check_key(key: str) -> str:
+    """An ordering key that tasks are looked for by."""
+    return _name("bad_key", "key", key)
+
+
 def _each_deps(given: Deps, count: int) -> Sequence[Ids]:
     if given is None:
         return [()] * count

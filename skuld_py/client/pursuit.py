@@ -202,9 +202,10 @@ def _after(now: float, moments: Mapping[str, float]) -> dict[str, float]:
 
 
 def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, wait_s: float = 0,
-           is_reading: bool = False, doubted: Doubted | None = None, first: str = "") -> Pursuit:
+           is_reading: bool = False, doubted: Doubted | None = None, first: str = "", only: str = "") -> Pursuit:
     """Have one request answered, which may take ``wait_s`` more than the timeout. One that only reads leaves
-    nothing in doubt. ``first``: the node to ask at first, and then not before others.
+    nothing in doubt. ``first``: the node to ask at first, and then not before others. ``only``: no other node is
+    asked, whatever this one does.
 
     Raises ``Refused`` when it did not happen, ``Uncertain`` when it may have.
     """
@@ -214,7 +215,7 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
     patience_s, pause_s, connect_s = ATTEMPT_S, CONNECT_S, FIRST_CONNECT_S
     refusal: Refused | Uncertain | None = None
     while now < (end := deadline if was_sent else reach_by):
-        heard = yield Try(nodes.in_turn(now, first))
+        heard = yield Try((only,) if only else nodes.in_turn(now, first))
         first = ""
         node, now = heard.node, heard.now
         if heard.is_closed:
@@ -250,11 +251,11 @@ def pursue(nodes: Nodes, now: float, timeout_s: float, *, is_idempotent: bool, w
             pause_s = min(2 * pause_s, BUSY_S if answer is None or answer.code == "busy" else PAUSE_S)
     if refusal is not None and (not is_in_doubt or isinstance(refusal, Uncertain)):
         raise refusal
-    raise _unanswered(nodes, was_sent, is_in_doubt)
+    raise _unanswered(nodes, was_sent, is_in_doubt, only)
 
 
-def _unanswered(nodes: Nodes, was_sent: bool, is_in_doubt: bool) -> Refused | Uncertain:
-    names = ", ".join(nodes.names)
+def _unanswered(nodes: Nodes, was_sent: bool, is_in_doubt: bool, only: str) -> Refused | Uncertain:
+    names = only or ", ".join(nodes.names)
     if not was_sent:
         return Refused("unreachable", f"nodes: none of {names} can be reached; are they running?")
     if nodes.foreign and not is_in_doubt:

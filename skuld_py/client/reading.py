@@ -12,7 +12,8 @@ import attrs
 from skuld_py.calls.results import decode_outputs, decode_result
 from skuld_py.client import checking
 from skuld_py.client.asking import Flow, Part, Work, ask, ask_either, stream, verb
-from skuld_py.client.preludes import Time, time_ms_of
+from skuld_py.client.canvassing import canvassed
+from skuld_py.client.preludes import Time, check_key, time_ms_of
 from skuld_py.client.wanted import Wanted
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.errors import Refused
@@ -24,6 +25,7 @@ from skuld_py.model.body import Body
 from skuld_py.model.checkpoint import Checkpoint
 from skuld_py.model.history import decode_history
 from skuld_py.model.ids import TaskId
+from skuld_py.model.overview import Overview, untold_by
 from skuld_py.model.state import State, is_timeless
 from skuld_py.model.task import LogEntry, Task, view
 
@@ -56,15 +58,18 @@ class Depth:
 
 @attrs.frozen
 class TaskPage:
-    """Some tasks of a listing, perhaps none. ``upto``: all up to this id were looked at; None: all there are."""
+    """Some tasks of a listing, perhaps none. ``upto``: all up to this id were looked at; None: all there are.
+    ``read``: how many were read to find these."""
 
     tasks: tuple[Task, ...]
     upto: TaskId | None
+    read: int = attrs.field(default=0, eq=False)
 
 
 class Reading:
-    """Needs the wall's time."""
+    """Needs the wall's time, and a steady one in seconds."""
 
+    _clock: Callable[[], float]
     _wall_ms: Callable[[], int]
 
     @verb
@@ -77,7 +82,7 @@ class Reading:
         """
         found = yield from self._get([id], min_seq)
         if not found:
-            raise Refused("no_such_task", f"id: no task {id if isinstance(id, str) else task_ids.to_text(id)}")
+            raise Refused("no_such_task", task_ids.none_said([checking.as_id(id)], "id"))
         return found[0]
 
     @verb
@@ -127,27 +132,49 @@ class Reading:
     @verb
     def status(self) -> Work[m.Described]:
         """The cluster as one of its nodes sees it."""
+        return (yield from self._status())
+
+    def _status(self) -> Work[m.Described]:
         return (yield from ask_either(m.Described, m.Describe(0, reads_unproven=True), m.Describe(0))).message
+
+    @verb
+    def overview(self) -> Work[Overview]:
+        """The same as ``described``, in which ``held`` is of all partitions: of those that this node does not
+        keep others tell that do, and so many are asked as that takes, each once. ``silent``: those of them that
+        did not tell, and why. ``untold``: partitions of which nobody told, so what is held there is not known."""
+        first = yield from self._status()
+        if not untold_by(first):
+            return Overview(first)
+        greeted = (yield from ask(m.Greeted, m.Greet(0))).message
+        return (yield from canvassed(first, greeted, self._clock))
 
     @verb
     def list_page(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
                   until: Time | None = None, function: str | None = None, argument: str | None = None,
                   header: str | None = None, error: str | None = None, page: int = 500,
-                  partition: int | None = None, after: bytes | str | None = None) -> Work[TaskPage]:
+                  partition: int | None = None, after: bytes | str | None = None,
+                  key: str | None = None) -> Work[TaskPage]:
         """The first page of ``list``, and how far it came: for who has not all day, and shows tasks as they are
         found. A page ends behind ``page`` tasks, or so many records that a node has looked at, so it may be empty;
         the next one is behind its ``upto``."""
         wanted = Wanted(function, argument, header, error)
-        question = self._question(queue, states, since, until, wanted, page, partition, after)
+        question = yield from self._question(queue, states, since, until, wanted, page, partition, after, key)
         return (yield from self._listed(question, wanted))
 
     def _question(self, queue: str | None, states: Sequence[str], since: Time | None, until: Time | None,
-                  wanted: Wanted, page: int, partition: int | None, after: bytes | str | None) -> m.List:
+                  wanted: Wanted, page: int, partition: int | None, after: bytes | str | None,
+                  key: str | None) -> Work[m.List]:
+        """All tasks of a queue and key are in one partition, so no other one is asked."""
         now_ms = self._wall_ms()
         wanted.check()
-        return m.List(0, queue or "", b"" if after is None else checking.as_id(after), page, _mask(states),
-                      time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms),
-                      checking.as_place(partition), with_errors=wanted.error is not None)
+        asked = m.List(0, queue or "", b"" if after is None else checking.as_id(after), page, _mask(states),
+                       time_ms_of("since", since, now_ms), time_ms_of("until", until, now_ms),
+                       checking.as_place(partition), wanted.error is not None,
+                       "" if key is None else check_key(key))
+        if not asked.key or not asked.queue or asked.place:
+            return asked
+        partitions = (yield from ask(m.Greeted, m.Greet(0))).message.partitions
+        return attrs.evolve(asked, place=1 + task_ids.lane_route(asked.queue, asked.key) % partitions)
 
     def _listed(self, question: m.List, wanted: Wanted) -> Work[TaskPage]:
         answer = (yield from ask(m.Listed, question)).message
@@ -158,11 +185,12 @@ class Reading:
             seen, unsure = tasks_of(answer)
             known = {task.id: task for task in (yield from self._bare(unsure))}
             found = [known.get(task.id, task) for task in seen]
-        found = [task for task in found if wanted.suits(task)]
+        suiting = [task for task in found if wanted.suits(task) and question.key in ("", task.key)]
         if wanted.error is not None:
-            errors = yield from self._last_errors(answer, found)
-            found = [task for task in found if wanted.has_error(errors.get(task.id, b""))]
-        return TaskPage(tuple(found), TaskId(answer.upto) if answer.upto else None)
+            errors = yield from self._last_errors(answer, suiting)
+            suiting = [attrs.evolve(task, error=errors[task.id]) for task in suiting
+                       if wanted.has_error(errors.get(task.id, b""))]
+        return TaskPage(tuple(suiting), TaskId(answer.upto) if answer.upto else None, len(found))
 
     def _last_errors(self, page: m.Listed, tasks: Sequence[Task]) -> Work[dict[bytes, bytes]]:
         """Those of a page that was asked for them; if its node has no place for them, the tasks are read."""
@@ -177,7 +205,8 @@ class Reading:
     def list(self, queue: str | None = None, *, states: Sequence[str] = (), since: Time | None = None,
              until: Time | None = None, function: str | None = None, argument: str | None = None,
              header: str | None = None, error: str | None = None, page: int = 500,
-             partition: int | None = None, after: bytes | str | None = None) -> Flow[Task]:
+             partition: int | None = None, after: bytes | str | None = None,
+             key: str | None = None) -> Flow[Task]:
         """All tasks, or a queue's, in id order, which is the order of their making; one page in memory. Logs are
         left out (see ``get``).
 
@@ -188,13 +217,16 @@ class Reading:
 
         ``function``: only calls of the task function of this name. ``argument``, ``header``, ``error``: only those
         of which an argument, typed as ``value`` or ``name=value``, a header, ``name=value``, or the last error is
-        like this pattern, ``*`` for any text, large letters like small ones. Nodes do not look into payloads: all
-        tasks that are asked for otherwise are read, and the others left out here. ``partition``: only those of
-        this one; all partitions may so be read side by side. A node of a release before 0.2 gives those of all the
-        same. ``after``: only those behind this id, whether there is such a task or not.
+        like this pattern, ``*`` for any text, large letters like small ones; tasks that were asked for by their
+        error have it. Nodes do not look into payloads: all tasks that are asked for otherwise are read, and the
+        others left out here. ``partition``: only those of this one; all partitions may so be read side by side. A
+        node of a release before 0.2 gives those of all the same. ``after``: only those behind this id, whether
+        there is such a task or not. ``key``: only those of this ordering key; nodes look for them, in one
+        partition if the queue is named too. Nodes of a cluster of rules before 4 give the tasks of all keys, and
+        the others are left out here.
         """
         wanted = Wanted(function, argument, header, error)
-        question = self._question(queue, states, since, until, wanted, page, partition, after)
+        question = yield from self._question(queue, states, since, until, wanted, page, partition, after, key)
         is_over = False
         while not is_over:
             found = yield from self._listed(question, wanted)

@@ -35,10 +35,6 @@ class Wanted:
     header: str | None = None
     error: str | None = None
 
-    def __bool__(self) -> bool:
-        """Whether any task is to be left out."""
-        return self != ANY
-
     def check(self) -> None:
         """Refuse what is no name, or no pattern."""
         if self.function is not None:
@@ -61,9 +57,6 @@ class Wanted:
     def has_error(self, error: bytes) -> bool:
         """Whether a task whose last error this is may be it; none is like no pattern."""
         return self.error is None or (bool(error) and is_like(self.error, error.decode("utf-8", "replace")))
-
-
-ANY = Wanted()
 
 
 def is_like(pattern: str, text: str) -> bool:

@@ -19,6 +19,7 @@ from skuld_py.model.ids import TaskId
 from skuld_py.model.task import LogEntry, Task
 from skuld_py.verbs import documents, situations
 from skuld_py.verbs.attention import Facts
+from skuld_py.verbs.options import FILTERS
 from skuld_py.verbs.workers import WorkersDocument, document
 
 PAGE = 500
@@ -53,15 +54,12 @@ async def get_many(call: Call, ids: Sequence[TaskId]) -> AsyncIterator[list[docu
         yield [documents.task(view, has_logs=True) for view in found]
 
 
-async def list_tasks(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
-                     until: float | None, function: str | None, argument: str | None, header: str | None,
-                     error: str | None, after: TaskId | None) -> AsyncIterator[list[documents.TaskDocument]]:
+async def list_tasks(call: Call, limit: int | None, **which: Any) -> AsyncIterator[list[documents.TaskDocument]]:
     """All, in order."""
-    is_chosen, left = bool(function or argument or header or error), limit
-    size = PAGE if is_chosen else min(PAGE, limit or PAGE)
+    is_filtered = any(which[name] is not None for name in (*FILTERS, "key"))
+    size, left = PAGE if is_filtered else min(PAGE, limit or PAGE), limit
     page: list[Task] = []
-    async for task in call.client.list(queue, states=states, since=since, until=until, function=function,
-                                       argument=argument, header=header, error=error, page=size, after=after):
+    async for task in call.client.list(page=size, **which):
         page.append(task)
         left = None if left is None else left - 1
         if len(page) == size or left == 0:
@@ -73,16 +71,12 @@ async def list_tasks(call: Call, queue: str | None, limit: int | None, states: S
         yield [documents.task(view, has_logs=False) for view in page]
 
 
-async def list_pages(call: Call, queue: str | None, limit: int | None, states: Sequence[str], since: float | None,
-                     until: float | None, function: str | None, argument: str | None, header: str | None,
-                     error: str | None, after: TaskId | None) -> AsyncIterator[TaskPage]:
+async def list_pages(call: Call, limit: int | None, after: TaskId | None, **which: Any) -> AsyncIterator[TaskPage]:
     """The same as nodes give them, ``limit`` at a time, pages without a task too: for who stops half way, and
     makes documents of what he shows."""
     is_over = False
     while not is_over:
-        page = await call.client.list_page(queue, states=states, since=since, until=until, function=function,
-                                           argument=argument, header=header, error=error,
-                                           page=min(PAGE, limit or PAGE), after=after)
+        page = await call.client.list_page(page=min(PAGE, limit or PAGE), after=after, **which)
         yield page
         after, is_over = page.upto, page.upto is None
 

@@ -178,6 +178,9 @@ class Document:
     previous: Previous = Previous()
     promises: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     """Voter -> the newest epoch that it has promised, as the leaders elected by its vote know."""
+    put_back: int = 0
+    """How often its leader has written it again after somebody had deleted it. Each time its versions begin anew,
+    so a swap is bound to this number too: one that was decided before finds no document of its version."""
     unknown: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
     malformed: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
     """What operators wrote that is no wish, as it was found."""
@@ -200,8 +203,9 @@ class Document:
     def encode(self) -> bytes:
         """JSON, so that an operator can read it with any ZooKeeper client."""
         fields = attrs.asdict(self)
-        if not self.barred:
-            del fields["barred"]
+        for name in ("barred", "put_back"):
+            if not fields[name]:
+                del fields[name]
         unknown, malformed = fields.pop("unknown"), fields.pop("malformed")
         return json.dumps({**unknown, **fields, **malformed, "format": FORMAT}, sort_keys=True).encode()
 
@@ -323,6 +327,7 @@ _PARSERS = {
     "force": lambda value: None if value is None else _force(value),
     "loss": lambda value: None if value is None else _loss(value),
     "previous": _record(Previous, epoch=_number, leader=_text, cohort=_names), "promises": _numbers,
+    "put_back": _number,
 }
 
 NOBODY = Document()

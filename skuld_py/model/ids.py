@@ -35,6 +35,7 @@ from skuld_py.model import columns
 
 ID_BYTES = 20
 TEXT_CHARS = 32
+NAMED_MAX = 5
 SEQ_END = 1 << 31
 LANE = 1 << 31
 TIME_END = 1 << 63
@@ -221,3 +222,11 @@ def from_text(text: str) -> TaskId:
         raise Refused("bad_id", f"id: {text[:64]!r} is not a task id; one has {TEXT_CHARS} characters"
                       " of 0-9 and a-v, as enqueue printed it")
     return TaskId(raw)
+
+
+def none_said(task_ids: Sequence[bytes], field: str = "ids") -> str:
+    """That there are no such tasks: of all verbs in the same words. The first ``NAMED_MAX`` are named."""
+    listed = ", ".join(map(to_text, task_ids[:NAMED_MAX]))
+    more = f" and {len(task_ids) - NAMED_MAX:,} more" if len(task_ids) > NAMED_MAX else ""
+    was, be = ("it was", "is") if len(task_ids) == 1 else ("they were", "are")
+    return f"{field}: no task {listed}{more}: {was} never enqueued, or {be} collected"

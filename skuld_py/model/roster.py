@@ -140,7 +140,7 @@ class Roster:
         self.check_newest(before)
         if len(self.cluster) > 1:
             raise Refused("rotation_under_way", "cluster-key: it is taking the place of another one already; end"
-                          " that first ('skuld cluster rotate --finish')")
+                          " that first ('skuld cluster rotate NAME --finish')")
         return attrs.evolve(self, cluster=(key, before))
 
     def settled(self, key: str, live: Iterable[str]) -> Roster:

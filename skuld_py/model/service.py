@@ -1,11 +1,12 @@
-"""How much a partition does for its clients, as one node sees it: all of it, storing alone, or nothing.
+"""How much a partition does for its clients, as nodes see it: all of it, storing alone, or nothing.
 
 A task is stored by a majority of a partition's voters, whoever leads, and by as many copies as a majority of its
 owners is; before there are voters its owners count. Claims are granted by its leader with such a majority, and
 only by one whose clock is right, not before every claim is over that voters who were given up may have granted,
 and not behind a horizon that has passed. A voter that fills again records neither.
-A view may be seconds old, and a leader that has just died is in it still. That nothing is granted yet is known of
-the partitions that the node asked keeps.
+A view may be seconds old, and a leader that has just died is in it still. What bars a leader from granting only
+those know who keep its partition. A partition that looks well from outside, and of which none of them has told, is
+``UNKNOWN``: see ``overview``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Service(StrEnum):
     """Worst last."""
 
     FULL = "full"
+    UNKNOWN = "unknown"
     ENQUEUE_ONLY = "enqueue-only"
     UNAVAILABLE = "unavailable"
 
@@ -45,16 +47,18 @@ def service_of(row: m.PartitionRow, nodes: Mapping[str, m.NodeRow], is_barred: b
     return Service.FULL if grants and not is_barred else Service.ENQUEUE_ONLY
 
 
-def services_of(described: m.Described) -> dict[int, Service]:
-    """What each partition does, by its number."""
+def services_of(described: m.Described, untold: Collection[int] = ()) -> dict[int, Service]:
+    """What each partition does, by its number. ``untold``: those of which nobody told who keeps them."""
     nodes = {node.name: node for node in described.nodes}
     barred = {row.partition for row in described.held if bars(row)}
     filling: dict[int, list[str]] = {}
     for move in described.moves:
         if move.role == "suspect" and not move.is_done:
             filling.setdefault(move.partition, []).append(move.node)
-    return {row.partition: service_of(row, nodes, row.partition in barred, filling.get(row.partition, ()))
-            for row in described.partitions}
+    found = {row.partition: service_of(row, nodes, row.partition in barred, filling.get(row.partition, ()))
+             for row in described.partitions}
+    return {partition: Service.UNKNOWN if service is Service.FULL and partition in untold else service
+            for partition, service in found.items()}
 
 
 def _majority(names: Collection[str]) -> int:

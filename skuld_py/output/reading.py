@@ -17,7 +17,7 @@ import attrs
 from skuld_py.calls.outputs import OutputFile, Reference, Written
 from skuld_py.calls.results import decode_result
 from skuld_py.errors import Refused
-from skuld_py.model.ids import to_text
+from skuld_py.model.ids import from_text, none_said, to_text
 from skuld_py.model.task import Task
 from skuld_py.output import manifest as manifests
 from skuld_py.output.manifest import Manifest
@@ -102,7 +102,7 @@ def _task_of(task: Task | bytes | str, client: Cluster | None) -> Task:
 def _only(client: Cluster, task: bytes | str) -> Task:
     found = client.get_many([task])
     if not found:
-        raise Refused("no_such_task", "task: there is no such task, or not any more")
+        raise Refused("no_such_task", none_said([from_text(task) if isinstance(task, str) else task], "task"))
     return found[0]
 
 

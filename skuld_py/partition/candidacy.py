@@ -137,7 +137,7 @@ class Candidacy:
             election.note_written(event.document, event.version)
         elif self._written is None and event.version > election.version:
             election.note_written(event.document, event.version)
-        elif event.version != election.version:
+        elif (event.version, event.document.write_id) != (election.version, election.document.write_id):
             self._is_in_doubt = True
             election.changed(self._vnode.partition)
         return []
@@ -149,7 +149,8 @@ class Candidacy:
             return []
         if gone.is_allowed:
             self._gone = None
-            self._written = attrs.evolve(gone.document, write_id=self._election.write_id(), cause=PUT_BACK)
+            self._written = attrs.evolve(gone.document, write_id=self._election.write_id(), cause=PUT_BACK,
+                                         put_back=gone.document.put_back + 1)
             vnode.remark(Kind.PUT_BACK)
             return [SwapDocument(vnode.partition, -1, self._written)]
         if now_ms < gone.next_ask_ms:
@@ -204,7 +205,8 @@ class Candidacy:
         epoch = self._election.choose_epoch(document, self._vnode.promise.epoch)
         if epoch > document.told_epoch + EPOCHS_AHEAD:
             return self._spend(now_ms, document, version, epoch)
-        cause = "the first leader" if not document.epoch else f"{document.leader} was not heard"
+        cause = ("the first leader" if not document.epoch else
+                 f"{document.leader} was not heard" if document.leader else "there was no leader")
         if action.is_forced:
             cause = GIVEN_UP
         effects = self._election.open(now_ms, document, version, action.cohort, is_trial=True, cause=cause,

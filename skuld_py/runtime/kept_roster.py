@@ -57,7 +57,7 @@ def roster_of(directories: Sequence[Path], key: ClusterKey | None) -> tuple[Rost
     if not found:
         return Roster(cluster=(key.pair.public,)), (
             "none of the directories had kept the list of keys (releases before did not): the keys of clients are"
-            " forgotten; put each back with 'skuld keys add', or make new ones with 'skuld keys make'")
+            " forgotten; put each back with 'skuld keys authorise', or make new ones with 'skuld keys make'")
     newest = max(found, key=lambda kept: kept[0])[1]
     newest.check_newest(key.pair.public)
     for gone in dict.fromkeys(one for _, roster in found for one in roster.revoked):

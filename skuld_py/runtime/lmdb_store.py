@@ -403,8 +403,8 @@ def _lock(directory: Path) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as problem:
         os.close(lock)
-        raise Refused("data_in_use", f"{directory} is in use by another node process; stop that one, or give"
-                      " this node a data directory of its own", directory=str(directory)) from problem
+        raise Refused("data_in_use", f"{directory} is in use by a node that runs; stop that one first, or"
+                      " name another directory, for each node has its own", directory=str(directory)) from problem
     return lock
 
 

@@ -18,6 +18,7 @@ from prometheus_client.metrics_core import Metric
 from skuld_py import __version__
 from skuld_py.config import Parameters
 from skuld_py.model import messages as m
+from skuld_py.model.overview import untold_by
 from skuld_py.model.remarks import Counts
 from skuld_py.model.service import Service, services_of, tally
 from skuld_py.model.state import State
@@ -79,7 +80,7 @@ class NodeMetrics:
         described = self._node.description()
         led = sum(1 for vnode in self._node.view.vnodes if vnode.is_leading)
         self._snapshot = Snapshot(led, Counter(self._judge(self._node.view.parameters, described)),
-                                  tally(services_of(described)),
+                                  tally(services_of(described, untold_by(described))),
                                   self._snapshot.depths if depths is None else depths,
                                   *next(((row.collected, row.unarchived, row.unarchived_since_ms)
                                          for row in described.collections if row.node == described.node), ()))
@@ -94,8 +95,9 @@ class NodeMetrics:
         yield _gauge("skuld_attention", "Concerns about the cluster as this node sees it, by kind.",
                      {(kind,): float(snapshot.concerns.get(kind, 0)) for kind in self._kinds}, "kind")
         yield _gauge("skuld_partitions", "Partitions as this node sees them, by what they do: all, storing alone,"
-                     " or nothing.", {(service.value,): float(snapshot.services.get(service, 0))
-                                      for service in Service}, "service")
+                     " or nothing; without those that seem well and that others keep, which know what bars them.",
+                     {(service.value,): float(snapshot.services.get(service, 0))
+                      for service in Service if service is not Service.UNKNOWN}, "service")
         for name, words, count in (
                 ("collected", "Ended tasks that were deleted, of partitions that this node leads.",
                  snapshot.collected), ("unarchived", "Ended tasks that go once an archive has them, of partitions"

@@ -348,7 +348,7 @@ def claim_directory(store: LmdbStore, parameters: Parameters, data: Path, name: 
                       f" {parameters.cluster_id} ({parameters.cluster}); give this node a data directory of"
                       " its own, or move the old data away. If the cluster was created anew since ZooKeeper had"
                       f" lost it: 'skuld cluster destroy {parameters.cluster}', then 'skuld cluster restore"
-                      f" {parameters.cluster} --from {data} ...'", data=str(data))
+                      f" {parameters.cluster} --from {data} --from ...'", data=str(data))
     if _NODE_KEY in known:
         raise Refused("wrong_data", f"{data} holds the data of node {known[_NODE_KEY]}, not of {name}; start it"
                       " with the --host and --port that it had, or give this node a data directory of its own",

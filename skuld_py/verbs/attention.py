@@ -1,19 +1,20 @@
 """What an operator should know of a cluster: one rule for the command line, the gateway and a node's own metrics.
 
 Each concern has a kind, by which alerts name it, and words that say what to do. All is judged by one node's view,
-which may be seconds old. The words hold names from the network: who prints them makes them harmless.
+which may be seconds old, and by what others tell of partitions that this one does not keep. The words hold names
+from the network: who prints them makes them harmless.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from skuld_py.model import messages as m
 from skuld_py.model.service import Service
 from skuld_py.verbs.votes import partitions_said, shortages
-from skuld_py.verbs.words import copies, many, moment, said
+from skuld_py.verbs.words import copies, instant, many, said
 
 PAUSED_SHOWN = 8
 """Paused queues that are named one by one."""
@@ -21,9 +22,11 @@ UNARCHIVED_MS = 2 * 3_600_000
 """So long what could go may wait for an archive: archivers come once an hour."""
 STARVED_SHOWN = 8
 """Workflows without slots that are named one by one."""
-KINDS = ("nodes_missing", "nodes_down", "unheard", "no_session", "wrong_clock", "no_leader", "no_majority",
-         "solo", "under_target", "over_target", "moving", "uncollected", "unarchived", "releases_differ",
-         "unproven", "starved", "held", "paused", "leaving", "uncounted")
+SILENT_SHOWN = 8
+"""Nodes that did not tell, named one by one."""
+KINDS = ("nodes_missing", "nodes_down", "unheard", "untold", "no_session", "wrong_clock", "no_leader",
+         "no_majority", "solo", "under_target", "over_target", "moving", "uncollected", "unarchived",
+         "releases_differ", "unproven", "starved", "held", "paused", "leaving", "uncounted")
 """Every kind there is, for programs that must show those that are well, too."""
 CHOSEN = frozenset({"solo", "leaving"})
 """Kinds that say what somebody has chosen, and what follows from it. They are told like the others, and are no
@@ -32,12 +35,12 @@ taken it out, and a monitor that warns for ever is one that nobody looks at."""
 HELD = {
     "frozen": "frozen {}; nobody but the present leader may lead until 'skuld unfreeze'",
     "quarantine": "told not to trust a node: {}. It leads nothing there but what is frozen or nobody else can"
-                  " lead, and gets no new vote until 'skuld quarantine --off'",
+                  " lead, and gets no new vote until 'skuld quarantine {} --off'",
     "solo": "solo: no other node gets a vote until 'skuld solo --off'",
     "unled": "led by nobody, and takes tasks that nobody is granted: {}",
     "force": "waiting for those who are said to remain to elect a leader: {}",
     "loss": "without voters that were lost: {}. What only they had acknowledged is gone, known or not;"
-            " 'skuld cluster force-epoch --noted' ends this line",
+            " 'skuld cluster force-epoch --all --noted' ends this line",
     "barrier": "granting nothing{}, when all is over that may have been granted by who was given up, or since the"
                " copies were taken that it goes back to",
     "horizon": "led, and{}: its leader ought to have written a later horizon into ZooKeeper long ago; see their"
@@ -46,7 +49,7 @@ HELD = {
              " it lacks is not known: {}",
     "promotion": "waiting for what an operator wished: {}; 'skuld withdraw' takes it back",
     "malformed": "unchanged by what somebody wrote into ZooKeeper by hand, which makes no sense: {}"}
-"""What may be held of a partition, in words."""
+"""What may be held of a partition, in words; of a quarantine the node comes once more."""
 
 
 @attrs.frozen
@@ -60,7 +63,8 @@ class Concern:
 @attrs.frozen
 class Facts:
     """What is judged: the cluster, and the view of one node. ``doubt``: why its queues were not counted;
-    ``now_ms``: by the clock of who judges, 0 to judge nothing by it."""
+    ``now_ms``: by the clock of who judges, 0 to judge nothing by it. ``silent`` and ``untold``: nodes that were
+    asked besides and did not tell, and partitions of which nobody told (``model.overview``)."""
 
     cluster: str
     replicas: int
@@ -68,6 +72,8 @@ class Facts:
     described: m.Described
     doubt: str = ""
     now_ms: int = 0
+    silent: Mapping[str, str] = attrs.field(factory=dict)
+    untold: frozenset[int] = frozenset()
 
 
 @attrs.frozen
@@ -99,6 +105,8 @@ def collection_of(described: m.Described) -> Collection | None:
 
 def level_of(service: Service, found: Sequence[Concern]) -> str:
     """How bad it is: whether claims are granted and tasks stored decides, not which concern there is."""
+    if service is Service.UNKNOWN:
+        return "unknown"
     if service is not Service.FULL:
         return "critical"
     return "warning" if any(concern.kind not in CHOSEN for concern in found) else "ok"
@@ -130,11 +138,27 @@ def _nodes(facts: Facts, missing: int) -> Iterator[tuple[str, str]]:
         yield "unheard", (f"node {described.node} hears nothing of {', '.join(silent)}, and ZooKeeper has"
                           f" {'it' if len(silent) == 1 else 'them'} as live: frozen, cut off from other nodes, or"
                           " without a key that counts; see its network and its log")
+    if facts.silent or facts.untold:
+        yield "untold", _untold(facts)
     if described.session != "connected":
         yield "no_session", (f"node {described.node} has no session with ZooKeeper ({described.session}): what it"
-                             " says of others may be old")
+                             " says of others may be old. See that ZooKeeper runs, and has its data: 'skuld"
+                             f" members --cluster {facts.cluster}' asks it")
     for words in _wrong_clocks(facts):
         yield "wrong_clock", words
+
+
+def _untold(facts: Facts) -> str:
+    """Who was asked and did not tell, and what is not known therefore."""
+    named = "; ".join(f"node {name} {why}" for name, why in [*facts.silent.items()][:SILENT_SHOWN])
+    if len(facts.silent) > SILENT_SHOWN:
+        named += f"; and {len(facts.silent) - SILENT_SHOWN:,} more nodes"
+    if not facts.untold:
+        return f"{named}: others told of the partitions that it keeps; see its network and its log"
+    is_one = len(facts.untold) == 1
+    who = named or "no node that votes there is live"
+    return (f"what is held of {partitions_said(sorted(facts.untold))} is not known, nor whether"
+            f" {'it grants' if is_one else 'they grant'} claims: {who}")
 
 
 def _partitions(described: m.Described) -> Iterator[tuple[str, str]]:
@@ -188,8 +212,8 @@ def _rest(facts: Facts) -> Iterator[tuple[str, str]]:
     for words in _different_releases(facts):
         yield "releases_differ", words
     if described.is_unproven:
-        yield "unproven", (f"claims count without a proof that they were granted: 'skuld cluster rules --raise"
-                           f" {facts.cluster}' ends that, after its grace")
+        yield "unproven", (f"claims count without a proof that they were granted: 'skuld cluster rules"
+                           f" {facts.cluster} --raise' ends that, after its grace")
     for row in described.starved[:STARVED_SHOWN]:
         yield "starved", f"workflow {row.workflow} waits, no slot works on it: {row.reason}"
     if described.starved_count > STARVED_SHOWN:
@@ -229,14 +253,15 @@ def _held(described: m.Described) -> Iterator[str]:
     found: dict[tuple[str, str], list[int]] = {}
     for row in described.held:
         if row.what in HELD:
-            until = f" until {moment(row.until_ms)[:16]}" if row.until_ms else ""
+            until = f" until {instant(row.until_ms)}" if row.until_ms else ""
             if row.what == "loss" and until:
                 until = f"; nothing is granted{until}, when all that they may have granted is over"
             if row.what == "horizon":
                 until = f" claims may last{until} only" if until else " grants nothing, for its horizon is over"
             found.setdefault((row.what, row.words + until), []).append(row.partition)
     for (what, how), partitions in found.items():
-        yield f"{partitions_said(partitions)} {_be(len(partitions))} {HELD[what].format(how)}"
+        words = HELD[what].format(how, how.partition(",")[0])
+        yield f"{partitions_said(partitions)} {_be(len(partitions))} {words}"
 
 
 def _leaving(facts: Facts) -> Iterator[str]:

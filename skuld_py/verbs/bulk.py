@@ -63,14 +63,14 @@ async def retry_all(client: AsyncClient, dry_run: bool, progress: Callable[[int]
                     **which: Any) -> Chosen:
     """Let all dead tasks of QUEUE, or of all queues, be claimed again, with all their attempts before them.
 
-    Say which with the options, and look first what it would do. A page at a time: after an error some are
-    retried; run it again.
+    Say which with the options, and look first: 'skuld list --state dead' takes them, too, and shows which these
+    are, --dry-run how many. A page at a time: after an error some are retried; run it again.
 
     \b
     Examples:
       skuld bulk retry reports --dry-run
       skuld bulk retry reports --error '*timeout*' --since 2h
-      skuld bulk retry --function shop:add --argument 'day=2026-11-*'
+      skuld bulk retry --function shop:add --argument 'day=2026-11-*' --header 'tenant=acme'
     """
     return Chosen(count=await client.retry_all(dry_run=dry_run, progress=progress, **which), is_dry=dry_run)
 

@@ -183,7 +183,7 @@ class ClaimDocument(TypedDict):
 
 
 class TaskDocument(TypedDict):
-    """A task. Lists leave logs, results and errors out."""
+    """A task. Lists leave logs and results out, and errors unless they are asked for."""
 
     id: IdText
     queue: str
@@ -272,11 +272,21 @@ class RefusedPartition(TypedDict):
     reason: str
 
 
+class FrozenPartition(TypedDict):
+    """A partition that a node leads on, since it is frozen: by whom, and until when, 0 until it is let go."""
+
+    partition: int
+    by: str
+    until_ms: int
+
+
 class Overseen(TypedDict):
-    """Of how many partitions something was changed, and which stay as they are."""
+    """Of how many partitions something was changed, and which stay as they are. ``frozen``: those that a node in
+    quarantine leads on."""
 
     changed: int
     refused: list[RefusedPartition]
+    frozen: list[FrozenPartition]
 
 
 class PausedQueues(TypedDict):
@@ -353,6 +363,8 @@ class ScheduleDocument(TypedDict):
 
     name: str
     queue: str
+    function: Function
+    call: CallText
     payload: NotRequired[Text]
     payload_base64: str
     cron: str | None
@@ -389,7 +401,8 @@ def id_text(task_id: bytes) -> str:
 
 
 def task(view: Task, *, has_logs: bool) -> TaskDocument:
-    """A task; without logs, results and errors where they were not read."""
+    """A task; without logs, results and errors where they were not read. A listing that was asked for errors has
+    them."""
     read = {"seq": view.seq, "checkpoint": checkpoint_of(view.checkpoint), **value_of(view.result),
             **fields_of("error", view.error), "outputs": outputs(view)}
     return cast(TaskDocument, {
@@ -401,7 +414,11 @@ def task(view: Task, *, has_logs: bool) -> TaskDocument:
         "max_attempts": view.retry.max_attempts,
         "death": view.death or None, "cancelled_ms": view.cancelled_ms, "completed_ms": view.completed_ms,
         "completed_token": None if view.completed_token is None else str(view.completed_token),
-        **(read if has_logs else {}), "claims": [_claim(claim, has_logs) for claim in view.claims]})
+        **(read if has_logs else _error_of(view)), "claims": [_claim(claim, has_logs) for claim in view.claims]})
+
+
+def _error_of(view: Task) -> dict[str, object]:
+    return {} if view.error is None else {**fields_of("error", view.error)}
 
 
 def _claim(claim: ClaimView, has_log: bool) -> ClaimDocument:
@@ -448,6 +465,7 @@ def limits_of(queue: str, of: QueueLimits) -> LimitsOfQueue:
 def schedule(made: Schedule) -> ScheduleDocument:
     """A periodic task."""
     return cast(ScheduleDocument, {
-        "name": made.name, "queue": made.queue, **fields_of("payload", made.payload), "cron": made.cron,
+        "name": made.name, "queue": made.queue, **call_of(made.payload),
+        **fields_of("payload", made.payload), "cron": made.cron,
         "zone": made.zone, "every_s": made.every_s, "priority": made.priority, "catch_up": made.catch_up,
         "since_ms": made.since_ms, "headers": dict(made.headers)})

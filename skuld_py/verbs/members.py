@@ -26,8 +26,8 @@ async def quarantine(client: AsyncClient, node: str, partition: int | None, off:
     """Let NODE (HOST:PORT) lead nothing and get no new vote, until --off: its disk, say, is not to be trusted.
 
     What it leads others take over, within a second or so. It keeps the votes and the data that it has, so nothing
-    is less safe. A partition that nobody else could lead stays as it is, and a frozen one until 'skuld unfreeze'.
-    'skuld status' names the node until --off.
+    is less safe. A partition that nobody else could lead stays as it is. A frozen one it leads on, and such are
+    named: 'skuld unfreeze', or wait for the end of what holds them. 'skuld status' names the node until --off.
 
     \b
     Examples:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skuld_py.verbs import documents as d
 from skuld_py.verbs.options import YEARS_10_S, Line, Option, Plain, Request, Seconds, Whole
 from skuld_py.verbs.verb import Given, Said, Scope, verb
-from skuld_py.verbs.words import many
+from skuld_py.verbs.words import many, moment
 
 if TYPE_CHECKING:
     from skuld_py.client.async_client import AsyncClient
@@ -34,19 +34,37 @@ SHOWN = 8
 def told(done: Overseen) -> d.Overseen:
     """What was done, as JSON has it."""
     return d.Overseen(changed=done.changed, refused=[
-        d.RefusedPartition(partition=partition, reason=reason) for partition, reason in done.refused.items()])
+        d.RefusedPartition(partition=partition, reason=reason) for partition, reason in done.refused.items()],
+        frozen=[d.FrozenPartition(partition=partition, by=each.by, until_ms=each.until_ms)
+                for partition, each in done.frozen.items()])
 
 
 def say_done(what: str) -> Any:
     """Words for what was done, and where it could not be."""
     def say(done: Mapping[str, Any], given: Given) -> Said:
-        lines = [f"{what}: {many(done['changed'], 'partition')} changed"]
+        so_already = "" if done["changed"] or done["refused"] else "; nothing had to be"
+        lines = [f"{what}: {many(done['changed'], 'partition')} changed{so_already}"]
         lines += [f"partition {row['partition']} stays as it is: {row['reason']}"
                   for row in done["refused"][:SHOWN]]
         if len(done["refused"]) > SHOWN:
             lines.append(f"and {len(done['refused']) - SHOWN} more")
+        lines += _led_on(done["frozen"])
         return "\n".join(lines), done
     return say
+
+
+def _led_on(frozen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What a node in quarantine leads on, a line for each that froze it and each end."""
+    from skuld_py.verbs.votes import partitions_said
+
+    found: dict[tuple[str, int], list[int]] = {}
+    for row in frozen:
+        found.setdefault((row["by"], row["until_ms"]), []).append(row["partition"])
+    for (by, until_ms), partitions in found.items():
+        lift = f"'skuld unfreeze --partition {partitions[0]}'" if len(partitions) == 1 else "'skuld unfreeze'"
+        end = f", or wait until {moment(until_ms)[:16]}" if until_ms else ""
+        yield (f"it leads {partitions_said(partitions)} on, frozen by {by}: {lift} to have another node lead"
+               f"{end}")
 
 
 @verb("POST /v1/partitions/freeze", Scope.ADMIN,

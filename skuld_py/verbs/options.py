@@ -174,6 +174,11 @@ ERROR = Option(
     "error", Line(1, 500, "*timeout*"), None, shown="all", word="PATTERN",
     help="Only tasks whose last error is like this; * is any text, large letters are like small ones.",
     told="Only tasks whose last error is like this pattern: * is any text, large letters are like small ones.")
+OF_KEY = Option(
+    "key", Plain.WORDS, None, word="KEY", shown="all",
+    help="Only tasks of this ordering key.", told="Only tasks of this ordering key.")
+FILTERS = tuple(each.name for each in (FUNCTION, ARGUMENT, HEADER, ERROR))
+"""What tasks are read for, and most of them left out."""
 SINCE = Option(
     "since", Plain.PAST, None, field="since_s", shown="the beginning",
     help="Only what was enqueued then or later: an age as 2h, or 2026-12-01T08:00+01:00.",

@@ -159,7 +159,7 @@ def _say_schedules(done: d.Schedules, _: Given) -> Said:
     rows = [{**row, "when": _when(row), "next": _next(row, time.time_ns() // 1_000_000)}
             for row in done["schedules"]]
     words = [f"{row['name']}  {row['when']}  queue {row['queue']}  next {row['next'] or 'unknown'}"
-             for row in rows]
+             + (f"  {row['call']}" if row["call"] else "") for row in rows]
     return "\n".join(words) or "there are no schedules", {"schedules": rows}
 
 

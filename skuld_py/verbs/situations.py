@@ -11,8 +11,8 @@ from skuld_py.verbs.schemas import Says
 if TYPE_CHECKING:
     from skuld_py.verbs.attention import Facts
 
-ServiceWord = Literal["full", "enqueue-only", "unavailable"]
-LevelWord = Literal["ok", "warning", "critical"]
+ServiceWord = Literal["full", "unknown", "enqueue-only", "unavailable"]
+LevelWord = Literal["ok", "warning", "critical", "unknown"]
 
 
 class NodeStatus(TypedDict):
@@ -91,12 +91,15 @@ class ConcernDocument(TypedDict):
 
 
 class Status(TypedDict):
-    """The cluster as one of its nodes sees it."""
+    """The cluster as one of its nodes sees it; what is held of partitions, as those told that keep them."""
 
-    level: Annotated[LevelWord, Says("As 'skuld verify' has it: critical where a partition is not full, a warning"
-                                     " where something needs attention that nobody has chosen.")]
-    service: Annotated[ServiceWord, Says("That of the partition that does least.")]
+    level: Annotated[LevelWord, Says("As 'skuld verify' has it: critical where a partition does not all, unknown"
+                                     " where nobody told who keeps one that seems well, a warning where something"
+                                     " needs attention that nobody has chosen.")]
+    service: Annotated[ServiceWord, Says("That of the partition that does least; unknown where nobody told who"
+                                         " keeps a partition that seems well.")]
     attention: Annotated[list[ConcernDocument], Says("What an operator should know, worst first.")]
+    silent: Annotated[list[str], Says("Live nodes that were asked what is held of partitions, and did not tell.")]
     node: str
     session: str
     nodes: list[NodeStatus]
@@ -124,14 +127,14 @@ class Health(TypedDict):
 
 
 def status_of(facts: Facts) -> dict[str, Any]:
-    """The cluster as the node that was asked sees it."""
+    """The cluster as the nodes that were asked see it."""
     import attrs
 
     from skuld_py.model.service import services_of, worst
     from skuld_py.verbs.attention import concerns, level_of
 
-    services, judged = services_of(facts.described), concerns(facts)
+    services, judged = services_of(facts.described, facts.untold), concerns(facts)
     found = {name: value for name, value in attrs.asdict(facts.described).items() if name != "request"}
     found["partitions"] = [{**row, "service": services[row["partition"]].value} for row in found["partitions"]]
     return {"level": level_of(worst(services), judged), "service": worst(services).value,
-            "attention": [attrs.asdict(concern) for concern in judged], **found}
+            "attention": [attrs.asdict(concern) for concern in judged], "silent": [*facts.silent], **found}

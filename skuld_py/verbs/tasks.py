@@ -20,6 +20,7 @@ from skuld_py.verbs.options import (
     IDS,
     IN_STATES,
     LOG_WAIT_S,
+    OF_KEY,
     SAFE_MAX,
     SINCE,
     TOKEN,
@@ -121,7 +122,7 @@ list_tasks = by_hand(
             "limit", Whole(1), None, shown="all",
             help="How many tasks at most.",
             told="At most so many; all if left out."),
-        IN_STATES, SINCE, UNTIL, FUNCTION, ARGUMENT, HEADER, ERROR,
+        IN_STATES, SINCE, UNTIL, FUNCTION, ARGUMENT, HEADER, ERROR, OF_KEY,
         Option(
             "after", Plain.ID, None, shown="the beginning",
             help="Only what stands behind this task, such as the last one of a page before.",

@@ -24,6 +24,11 @@ def moment(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
+def instant(at_ms: int) -> str:
+    """A time to the second with its zone, for words that are read elsewhere, too: by callers of a gateway."""
+    return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
 def copies(count: int) -> str:
     """A number of copies, in words."""
     return "1 copy" if count == 1 else f"{count} copies"

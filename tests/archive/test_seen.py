@@ -47,14 +47,14 @@ def test_get_of_a_task_that_was_archived_says_so_and_what_it_says_finds_it(
 
     said = got(monkeypatch, GONE_MS, str(tmp_path))
 
-    words = re.search(r"the archive has it: skuld (history .+) \[", said)
+    words = re.search(r"what is collected the archive has: skuld (history .+) \[", said)
     assert words is not None, said
     found = CliRunner().invoke(main, shlex.split(words[1]), catch_exceptions=False)
     assert found.exit_code == 0 and to_text(GONE.id) in found.stdout.splitlines()[0]
 
 
 def test_get_of_a_task_that_is_gone_without_an_archive_says_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "it was deleted after it had ended, by --retention [" in got(monkeypatch, GONE_MS, None)
+    assert "or is collected, by --retention [" in got(monkeypatch, GONE_MS, None)
 
 
 def test_get_of_a_task_that_never_was_says_nothing_of_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:

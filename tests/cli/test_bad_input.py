@@ -193,7 +193,8 @@ def test_several_tasks_are_got_in_the_order_wanted_and_a_missing_one_is_named(
     made = [json.loads(line) for line in skuld("get", two, one, two, "--json").output.splitlines()]
     assert [each["id"] for each in made] == [two, one, two]
     missing = skuld("get", one, three)
-    assert missing.exit_code == 1 and f"id: no task {three} [no_such_task]" in missing.stderr
+    assert missing.exit_code == 1
+    assert f"id: no task {three}: it was never enqueued, or is collected [no_such_task]" in missing.stderr
     assert skuld("get", one, two).output.count("payload") == 2
 
 
@@ -231,6 +232,24 @@ def test_results_are_waited_for_and_it_is_a_failure_if_they_do_not_come(monkeypa
     ends.pop()
     assert skuld("results", *named[:1], "--wait", "2m").exit_code == 0
     assert waited == [0, 120, 120]
+
+
+def test_results_of_what_is_dead_or_cancelled_are_a_failure_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a line on standard error, and the status of success: a script went on with nothing."""
+    ends = [End(from_text(ID[:-1] + "1"), "completed", b"result"),
+            End(from_text(ID[:-1] + "2"), "dead", None, b"ValueError: no such file\nmore"),
+            End(from_text(ID[:-1] + "3"), "cancelled", None)]
+    monkeypatch.setattr(clients.Client, "ends", lambda self, ids, *, wait_s: ends)
+    told = skuld("results", *(str(end.id) for end in ends))
+
+    assert told.exit_code == 1 and told.stdout.count("\n") == 3
+    assert told.stderr.splitlines() == [
+        f"{ends[1].id} is dead: ValueError: no such file", f"{ends[2].id} is cancelled",
+        "error: ids: 2 of 3 are dead or cancelled, and will have no result unless retried [not_completed]"]
+    as_json = skuld("results", *(str(end.id) for end in ends), "--json")
+    assert as_json.exit_code == 1 and json.loads(as_json.stderr)["code"] == "not_completed"
+    del ends[1:]
+    assert skuld("results", str(ends[0].id)).exit_code == 0
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -20,7 +20,7 @@ VERB_OF = {"enqueue_many": "enqueue", "claim_one": "claim", "renew_many": "renew
            "set_quota": "quota", "remove_quota": "unquota", "quota_use": "quotas",
            "retry_all": "bulk retry", "cancel_all": "bulk cancel",
            "purge_all": "bulk purge", "move_all": "bulk move", "release_all": "bulk release", "update": "append",
-           "get_many": "get", "depths": "status", "greeting": "status", "ends": "results",
+           "get_many": "get", "depths": "status", "greeting": "status", "overview": "status", "ends": "results",
            "result": "results", "snooze_many": "snooze",
            "force_epoch": "cluster force-epoch", "drain": "cluster remove",
            "submit_workflow": "workflow submit", "workflow": "workflow status", "workflows": "workflow list",

@@ -229,7 +229,7 @@ ATTENTION = {
          " a:1 0 ms ahead, b:1 5 s behind; set them right"]),
     "claims without proofs": (attrs.evolve(situation("a:1", "b:1", "c:1"), described=attrs.evolve(
         situation("a:1", "b:1", "c:1").described, is_unproven=True)),
-        ["claims count without a proof that they were granted: 'skuld cluster rules --raise"]),
+        ["claims count without a proof that they were granted: 'skuld cluster rules skuld --raise' ends"]),
     "one release": (running(("0.3.0", 3), ("0.3.0", 3), ("0.3.0", 3)), []),
     "releases of some": (running(("0.3.0", 3), ("", 0), ("0.3.0", 3)), []),
     "two releases": (running(("0.3.0", 3), ("0.2.0", 3), ("0.3.0", 3)),

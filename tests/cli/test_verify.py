@@ -71,6 +71,12 @@ def unheard() -> Situation:
         seen().described, nodes=(first, *(attrs.evolve(row, is_silent=True) for row in rest))))
 
 
+def asked(*untold: int, **silent: str) -> Situation:
+    """Others were asked, who keep partitions that the first does not."""
+    return attrs.evolve(seen(), silent={f"{name}:1": why for name, why in silent.items()},
+                        untold=frozenset(untold))
+
+
 LATER_MS = 4_000_000_000_000
 STATES: dict[str, tuple[Situation, int, str, str]] = {
     "well": (seen(), OK, "full", "2 of 2 partitions full"),
@@ -93,6 +99,15 @@ STATES: dict[str, tuple[Situation, int, str, str]] = {
     "a node that may be stopped": (leaving(False), OK, "full", "c:1 is taken out and has nothing left: stop it,"
                                    " then 'skuld cluster forget prod c:1'"),
     "nodes unheard": (unheard(), WARNING, "full", "hears nothing of b:1, c:1"),
+    "one that does not tell, and others do": (asked(d="did not answer (deadline)"), WARNING, "full",
+                                              "node d:1 did not answer (deadline): others told"),
+    "none that tells": (asked(1, d="did not answer (deadline)"), UNKNOWN, "unknown",
+                        "of partition 1 is not known, nor whether it grants claims: node d:1 did not answer"),
+    "none that could tell": (asked(0, 1), UNKNOWN, "unknown", "2 of 2 partitions unknown; what is held of 2"
+                             " partitions (0, 1) is not known, nor whether they grant claims: no node that votes"),
+    "none that tells, and one that grants nothing": (attrs.evolve(
+        asked(0, d="did not answer (deadline)"), described=held("barrier", "", LATER_MS).described), CRITICAL,
+        "enqueue-only", "of partition 0 is not known"),
     "one copy, as was chosen": (voting(1, "a:1"), OK, "full", "each task has one copy"),
     "one copy, and voters that go": (voting(1, *OWNERS), WARNING, "full", "more voters than the 1 copy"),
     "too few voters": (voting(3, "a:1", "b:1"), WARNING, "full", "fewer voters than the 3 copies"),

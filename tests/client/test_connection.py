@@ -29,27 +29,29 @@ def request(number: int, is_idempotent: bool) -> m.Message:
     return m.Count(number, "") if is_idempotent else m.Claim(number, "q", 1, 60_000, 0, "me")
 
 
-def blocking(addresses: list[str], *, is_idempotent: bool, timeout_s: float, calls: int = 1) -> list[Outcome]:
+def blocking(addresses: list[str], *, is_idempotent: bool, timeout_s: float, calls: int = 1,
+             only: str = "") -> list[Outcome]:
     connection = Connection(addresses)
     outcomes: list[Outcome] = []
     for number in range(calls):
         try:
             outcomes.append(connection.call(request(99 + number, is_idempotent), timeout_s,
-                                            is_idempotent=is_idempotent))
+                                            is_idempotent=is_idempotent, only=only))
         except SkuldError as error:
             outcomes.append(error)
     connection.close()
     return outcomes
 
 
-def awaited(addresses: list[str], *, is_idempotent: bool, timeout_s: float, calls: int = 1) -> list[Outcome]:
+def awaited(addresses: list[str], *, is_idempotent: bool, timeout_s: float, calls: int = 1,
+            only: str = "") -> list[Outcome]:
     async def all_of_them() -> list[Outcome]:
         connection = AsyncConnection(addresses)
         outcomes: list[Outcome] = []
         for number in range(calls):
             try:
                 outcomes.append(await connection.call(request(99 + number, is_idempotent), timeout_s,
-                                                      is_idempotent=is_idempotent))
+                                                      is_idempotent=is_idempotent, only=only))
             except SkuldError as error:
                 outcomes.append(error)
         await connection.close()
@@ -96,6 +98,18 @@ def test_a_silent_node_is_passed_over_for_a_while(call: Call) -> None:
 
     assert [type(outcome) for outcome in outcomes] == [m.Counted] * 6
     assert len(deaf.asked) == 1
+
+
+@both
+def test_a_node_that_is_asked_alone_has_nobody_answer_for_it(call: Call) -> None:
+    with scripted(lambda n, _: None) as deaf, scripted(lambda n, _: COUNTED) as well:
+        silent, = call([well.address, deaf.address], is_idempotent=True, timeout_s=0.3, only=deaf.address)
+        nobody, = call([well.address], is_idempotent=True, timeout_s=0.3, only="127.0.0.1:1")
+        spoken, = call([deaf.address, well.address], is_idempotent=True, timeout_s=LONG_S, only=well.address)
+
+    assert isinstance(silent, Uncertain) and deaf.address in silent.message
+    assert isinstance(nobody, Refused) and nobody.code == "unreachable" and "127.0.0.1:1 can" in nobody.message
+    assert spoken == COUNTED and len(deaf.asked) == len(well.asked) == 1
 
 
 def member(door: Scripted) -> m.MemberRow:

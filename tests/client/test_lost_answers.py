@@ -24,7 +24,7 @@ from skuld_py.testing.single_node import KEY
 QUEUE = "q"
 READING = {"quota_use", "quotas", "archive_root", "archived", "collectable", "count", "depths", "ends",
            "enter_archive", "get", "get_many", "greeting", "limits", "list", "list_page", "log", "new_ids",
-           "offered", "paused", "report", "result", "results", "results_of", "schedules", "status",
+           "offered", "overview", "paused", "report", "result", "results", "results_of", "schedules", "status",
            "take_seats", "workers", "workflow", "workflows", "await_workflow", "follow_log", "partition_history"}
 """Verbs that change nothing said again; ``archived`` says how much it did, and never that it was refused for what
 it did; and a report said twice is one."""

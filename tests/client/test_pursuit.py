@@ -70,9 +70,9 @@ class World:
         return Heard(self.now)
 
     def pursue(self, *, is_idempotent: bool, wait_s: float = 0, nodes: Nodes | None = None,
-               timeout_s: float = TIMEOUT_S, is_reading: bool = False) -> m.Message | SkuldError:
+               timeout_s: float = TIMEOUT_S, is_reading: bool = False, only: str = "") -> m.Message | SkuldError:
         pursuit = pursue(nodes or Nodes(["a", "b", "c"]), self.now, timeout_s, is_idempotent=is_idempotent,
-                         wait_s=wait_s, is_reading=is_reading)
+                         wait_s=wait_s, is_reading=is_reading, only=only)
         try:
             step = next(pursuit)
             while True:
@@ -150,6 +150,19 @@ def test_nor_when_the_wait_ends_a_moment_early_as_event_loops_let_it() -> None:
 
     with pytest.raises(Uncertain):
         pursuit.send(Heard(100 + TIMEOUT_S - 0.001))
+
+
+@pytest.mark.parametrize("script", [[DEAF], [GONE, COUNTED], [failed("busy"), COUNTED], [CUT, COUNTED]])
+def test_where_only_one_node_will_do_no_other_is_asked(script: list[Reply]) -> None:
+    world = World(script)
+    outcome = world.pursue(is_idempotent=False, is_reading=True, only="b")
+
+    assert {name for _, name in world.sent} == {"b"}
+    if script == [DEAF]:
+        assert isinstance(outcome, Uncertain) and "no answer from b before" in outcome.message
+        assert len(world.sent) == 1, "it was sent once"
+    else:
+        assert outcome == COUNTED
 
 
 def test_another_node_is_asked_when_one_is_silent() -> None:

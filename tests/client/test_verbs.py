@@ -678,6 +678,7 @@ def tasks_are_listed_by_an_argument_a_header_or_their_last_error(client: Any, qu
     assert listed(header="team=a*") == listed(header="*=a 1", argument="tenant=*") == [first]
     assert listed(header="*=A 1") == [first, second] and listed(header="A 1") == []
     assert listed(error="*[errno 111]*") == listed(error="*refused?", states=["waiting"]) == [first]
+    assert [task.error for task in client.list(queue, error="*")] == [b"OSError: [Errno 111] refused?"]
     assert listed(error="*") == [first] and listed(error="*[errno 11]*") == listed(error="oserror") == []
     assert listed(error="*", states=["dead"]) == listed(error="*", header="trace=*") == []
     assert client.cancel_all(queue, argument="7", dry_run=True) == client.cancel_all(queue, header="trace=*") == 1
@@ -813,6 +814,24 @@ def a_log_is_read_claim_by_claim(client: Any, queue: str) -> None:
     assert refusal.value.code == "no_such_task"
 
 
+@of("get", "cancel", "retry", "log", "results_of")
+def what_is_not_there_is_told_by_all_in_the_same_words(client: Any, queue: str) -> None:
+    one, two = "0" * 32, "0" * 31 + "1"
+    asks: dict[str, Callable[..., Any]] = {
+        "get": client.get, "cancel": client.cancel, "retry": client.retry, "log": lambda id: list(client.log(id)),
+        "results_of": client.results_of}
+
+    def said(name: str, *ids: str) -> str:
+        with pytest.raises(Refused) as refused:
+            asks[name](*ids)
+        assert refused.value.code == "no_such_task"
+        return str(refused.value.message).partition(": ")[2]
+    for name in asks:
+        assert said(name, one).startswith(f"no task {one}: it was never enqueued, or is collected"), name
+    for name in ("cancel", "retry"):
+        assert said(name, one, two).startswith(f"no task {one}, {two}: they were never enqueued, or are collected")
+
+
 @of("set_quota", "remove_quota", "quotas", "quota_use")
 def queues_that_begin_alike_hold_so_many_open_tasks_and_no_more(client: Any, queue: str) -> None:
     client.enqueue_many(f"{queue}.a", [b"x"] * 2)
@@ -875,11 +894,12 @@ def the_cluster_says_which_it_is(client: Any, queue: str) -> None:
     assert greeted.cluster and greeted.replicas >= 1 and greeted.partitions >= 1
 
 
-@of("status")
+@of("status", "overview")
 def the_cluster_describes_itself(client: Any, queue: str) -> None:
-    described = client.status()
+    described, seen = client.status(), client.overview()
 
     assert [row.leader for row in described.partitions] == [described.node]
+    assert seen.described.partitions == described.partitions and (seen.silent, seen.untold) == ({}, frozenset())
 
 
 @of("collectable", "offered", "archived")

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import skuld_py
-from skuld_py.client.wanted import ANY, Wanted, is_like
+from skuld_py.client.wanted import Wanted, is_like
 from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.columns import Column
@@ -44,7 +44,7 @@ def test_a_payload_that_is_no_call_has_no_arguments() -> None:
 
     assert [task.payload for task in tasks if Wanted(argument="*").suits(task)] == payloads[-1:]
     assert Wanted(argument="7").suits(tasks[-1]) and Wanted(argument="\ufffd").suits(tasks[-1])
-    assert all(ANY.suits(task) and ANY.has_error(b"") for task in tasks)
+    assert all(Wanted().suits(task) and Wanted().has_error(b"") for task in tasks)
     assert not Wanted(error="*").has_error(b"") and Wanted(error="*").has_error(b"\xff")
 
 

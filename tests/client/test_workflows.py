@@ -269,6 +269,8 @@ def test_what_nobody_submitted_is_refused_by_code(client: MemoryClient, act: Any
     with pytest.raises(Refused) as raised:
         act(client)
     assert raised.value.code == "no_such_workflow"
+    assert raised.value.message.startswith("id: no workflow no: it was never submitted, or ended long ago; 'skuld"
+                                           " workflow list'"), "of all in the same words"
 
 
 @pytest.mark.parametrize(("act", "words"), [

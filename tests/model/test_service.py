@@ -72,4 +72,16 @@ def test_voters_count_and_copies(live: str, owners: str, cohort: str, service: s
 
 def test_how_many_partitions_do_what() -> None:
     services = {0: Service.FULL, 1: Service.ENQUEUE_ONLY}
-    assert tally(services) == {Service.FULL: 1, Service.ENQUEUE_ONLY: 1, Service.UNAVAILABLE: 0}
+    assert tally(services) == {Service.FULL: 1, Service.UNKNOWN: 0, Service.ENQUEUE_ONLY: 1,
+                               Service.UNAVAILABLE: 0}
+
+
+def test_a_partition_of_which_nobody_told_is_worse_than_one_that_is_well_and_better_than_one_that_is_not() -> None:
+    rows = tuple(m.PartitionRow(number, 1, leader, OWNERS, OWNERS)
+                 for number, leader in enumerate(("a:1", "a:1", "")))
+    described = m.Described(1, "a:1", "connected", nodes("abc"), rows)
+
+    services = services_of(described, untold={1, 2})
+    assert [*services.values()] == [Service.FULL, Service.UNKNOWN, Service.ENQUEUE_ONLY]
+    assert worst(services) is Service.ENQUEUE_ONLY
+    assert worst({0: Service.FULL, 1: Service.UNKNOWN}) is Service.UNKNOWN

@@ -57,6 +57,13 @@ MUTANTS: tuple[Mutant, ...] = (
            seeds=0),
     mutant("listed-by-any-argument", "a list by an argument has calls with others", "Wanted.suits",
            "return self.argument is None or any(", "return True or any(", "C1", WANTED, seeds=0),
+    mutant("listed-without-the-error", "a list by an error does not show it", "Reading._listed",
+           "attrs.evolve(task, error=errors[task.id]) for task in suiting\n", "task for task in suiting\n", "C1",
+           WANTED, seeds=0),
+    mutant("found-among-the-found", "a search says that it has read no more than it shows", "Reading._listed",
+           "if answer.upto else None, len(found))", "if answer.upto else None, len(suiting))", "W6",
+           "tests/gateway/dashboard/test_pages.py::"
+           "test_tasks_are_found_by_an_argument_a_header_and_their_last_error", seeds=0),
     mutant("patterns-with-classes", "brackets in an error mean something else", "wanted.is_like",
            "    first, *parts = pattern.lower().split(\"*\")\n",
            "    import fnmatch\n    return fnmatch.fnmatchcase(text.lower(), pattern.lower())\n"

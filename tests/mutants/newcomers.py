@@ -70,7 +70,7 @@ MUTANTS: tuple[Mutant, ...] = (
            '"unknown_app", "bad_kinds", "no_such_directory", ', '"unknown_app", ', "W8", NEW +
            "test_a_service_does_not_start_again_by_itself_with_a_wrong_option", seeds=0),
     mutant("dead-in-silence", "who asks for the result of a dead task is told nothing", "results.results",
-           'end.state in ("dead", "cancelled")', "False", "W8",
+           "if not as_json and end.state in BAD:", "if False:", "W8",
            NEW + "test_of_a_task_without_a_result_it_is_said_why", seeds=0),
     mutant("keys-to-a-slip", "a key is written to a directory that was made of a slip", "files.write_where_told",
            "    if not path.parent.is_dir():\n", "    if False:\n", "W8",

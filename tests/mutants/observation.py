@@ -18,6 +18,7 @@ FILLING = "tests/model/test_service.py::test_who_fills_again_stores_nothing_and_
 VOTERS = "tests/model/test_service.py::test_voters_count_and_copies"
 BY_HAND = "tests/model/test_document.py::test_what_operators_wish_stops_nothing_and_is_kept_as_it_was"
 HELD = "tests/node/test_overseeing.py::test_what_keeps_a_leader_from_granting_is_named"
+CANVASS = "tests/model/test_overview.py::test_"
 VERIFY = "tests/cli/test_verify.py::test_a_state_has_a_line_and_an_exit_status"
 
 
@@ -54,12 +55,39 @@ MUTANTS: tuple[Mutant, ...] = (
          "service.service_of", " and leader.clock not in DOUBTED", "", SERVICE),
     told("served-by-the-best", "a cluster is said to do what its best partition does", "service.worst",
          "max(services.values()", "min(services.values()", WORST),
-    told("verified-by-concerns-alone", "a partition that grants nothing is a warning", "verify.judged",
-         "CRITICAL if service is not Service.FULL else ", "", VERIFY),
-    told("verified-whatever-is-said", "what needs attention is well", "verify.judged",
-         "WARNING if is_warned else OK", "OK", VERIFY),
-    told("verified-against-what-was-chosen", "one copy, which was chosen, is a warning for ever", "verify.judged",
-         "concern.kind not in CHOSEN", "concern.kind", VERIFY),
+    told("verified-by-concerns-alone", "a partition that grants nothing is a warning", "attention.level_of",
+         "if service is not Service.FULL:", "if False:", VERIFY),
+    told("verified-though-nobody-told", "a partition of which nobody told is one that grants nothing",
+         "attention.level_of", "if service is Service.UNKNOWN:", "if False:", VERIFY),
+    told("untold-is-well", "a partition is taken for well of which none has told that keeps it",
+         "service.services_of", "if service is Service.FULL and partition in untold", "if False",
+         CANVASS + "of_what_nobody_tells_nothing_is_taken_for_well"),
+    told("silence-unsaid", "a node that did not tell is not named", "attention._nodes",
+         "if facts.silent or facts.untold:", "if facts.untold:", VERIFY),
+    told("silence-asked-again", "a node that does not answer is asked again and again", "Canvass.miss",
+         "        self._asked.add(name)\n", "        self._asked.add(self._first.node)\n",
+         CANVASS + "instead_of_one_that_is_silent_another_is_asked_and_the_silent_one_named"),
+    told("told-by-who-cannot-know", "a node without a session tells that no horizon is over", "Canvass.hear",
+         "told.session != CONNECTED and", "False and",
+         CANVASS + "who_is_another_one_or_cannot_know_does_not_tell"),
+    told("told-by-another", "what another node tells counts as the word of the one asked", "Canvass.hear",
+         "if told.node != name:", "if False:", CANVASS + "who_is_another_one_or_cannot_know_does_not_tell"),
+    told("told-for-all", "who has answered is taken to have told of all partitions", "Canvass.hear",
+         "if name in keepers]", "]", "tests/client/test_canvassing.py::"
+         "test_a_partition_is_told_of_by_who_keeps_it"),
+    told("all-are-waited-for", "silent nodes are waited for without an end", "canvassed",
+         "left_s = min(EACH_S, end_s - clock())", "left_s = EACH_S",
+         "tests/client/test_canvassing.py::test_all_are_asked_once_and_no_longer_than_all_may_take"),
+    told("another-answers", "another node answers for the one that is asked alone", "pursuit.pursue",
+         "(only,) if only else nodes.in_turn(now, first)", "nodes.in_turn(now, first)",
+         "tests/client/test_pursuit.py::test_where_only_one_node_will_do_no_other_is_asked"),
+    told("partitions-of-others-counted", "a node counts as well what only others know", "NodeMetrics.look",
+         "services_of(described, untold_by(described))", "services_of(described)",
+         METRICS + "test_of_partitions_that_others_keep_and_that_seem_well_a_node_counts_nothing"),
+    told("verified-whatever-is-said", "what needs attention is well", "attention.level_of",
+         'return "warning" if any(', 'return "ok" if any(', VERIFY),
+    told("verified-against-what-was-chosen", "one copy, which was chosen, is a warning for ever",
+         "attention.level_of", "concern.kind not in CHOSEN", "concern.kind", VERIFY),
     told("served-before-the-barrier", "a leader that may grant nothing yet is said to grant", "service.service_of",
          "if grants and not is_barred else", "if grants else", VERIFY),
     told("served-by-clocks-at-odds", "leaders that grant nothing, as no clocks agree, are said to grant",

@@ -6,6 +6,7 @@ from mutants.mutant import Mutant, mutant
 
 DRAIN = "tests/cli/test_drain.py::"
 KEYS = "tests/cli/test_keys_verbs.py::"
+DARK = "tests/simulation/test_eclipses.py::test_"
 
 
 def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) -> Mutant:
@@ -120,8 +121,8 @@ MUTANTS: tuple[Mutant, ...] = (
              "a node that votes still is said to have nothing left", "attention._leaving",
              "node.owns or votes or hands_off else", "node.owns or hands_off else"),
     _seen_by("tests/verbs/test_situations.py::test_its_level_is_that_of_verify_and_each_of_its_fields_is_said",
-             "levels-of-its-own", "over HTTP a cluster is bad for what somebody has chosen", "attention.level_of",
-             "concern.kind not in CHOSEN for", "concern.kind for"),
+             "levels-of-its-own", "over HTTP a cluster is as bad as its worst partition alone",
+             "situations.status_of", "level_of(worst(services), judged)", "level_of(worst(services), ())"),
     _seen_by("tests/node/test_workflows.py::"
              "test_a_node_is_taken_out_and_placed_again_and_what_cannot_be_is_refused", "taken-out-for-good",
              "a node that was taken out is not placed again", "WorkflowRequests._retire", "not message.is_back",
@@ -146,4 +147,25 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by("tests/cli/test_settings.py::test_what_all_verbs_share_is_shown_once", "shared-for-each",
              "what all verbs share is shown for each of them", "config._line",
              "ALL if is_of_all and row[\"from\"].endswith(shared) else row[\"verb\"]", "row[\"verb\"]"),
+    _seen_by(DARK + "once_all_links_are_mended_none_is_cut_any_more", "dark-for-ever",
+             "no link of a leader in the dark is cut once all are mended", "Eclipses._hush",
+             "None if self.is_over else self._present", "self._present"),
+    _seen_by(DARK + "once_all_links_are_mended_none_is_cut_any_more", "dark-again-and-again",
+             "no leader is put into the dark once all links are mended", "Eclipses._end",
+             "if present is not None and not self.is_over:", "if present is not None:"),
+    _seen_by(DARK + "with_the_light_all_its_links_are_back_and_another_one_is_to_come", "hushed-in-the-light",
+             "a candidate that a leader did not hear is heard again", "Eclipses._hush",
+             "                present.links.append(link)\n", ""),
+    _seen_by(DARK + "nobody_hears_a_leader_in_the_dark_and_it_hears_no_candidate_for_its_place",
+             "told-in-the-dark", "a leader in the dark hears of no candidate for its place",
+             "Eclipses._hush", "request.partition == present.partition and candidate != present.leader",
+             "request.partition != present.partition and candidate != present.leader"),
+    _seen_by("tests/cli/test_bad_input.py::"
+             "test_results_of_what_is_dead_or_cancelled_are_a_failure_that_says_why", "results-of-the-dead",
+             "a script takes a dead task for one without a result", "cli.results.results",
+             "    if bad:\n", "    if False:\n"),
+    _seen_by("tests/client/test_workflows.py::test_what_nobody_submitted_is_refused_by_code",
+             "unknown-in-other-words", "what nobody submitted is refused in the same words by every verb",
+             "Flowing._decree", "(answer.outcome != REFUSED or not isinstance(message, m.Submit))",
+             "answer.outcome != REFUSED"),
 )

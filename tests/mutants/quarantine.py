@@ -8,6 +8,7 @@ QUARANTINE = "tests/node/test_quarantine.py::"
 BAR = QUARANTINE + "test_what_a_bar_makes_of_each"
 REFUSED = QUARANTINE + "test_what_would_do_harm_is_refused_by_name"
 LED = QUARANTINE + "test_a_leader_in_quarantine_is_succeeded_and_named_until_it_is_trusted_again"
+FROZEN = QUARANTINE + "test_what_is_frozen_a_leader_in_quarantine_leads_on_and_the_answer_names_it"
 ABSENT = QUARANTINE + "test_who_is_gone_is_no_voter_any_more_while_another_voter_is_down_too"
 GONE = QUARANTINE + "test_who_is_gone_is_no_voter_any_more_and_gets_no_vote_when_it_comes_back"
 
@@ -38,6 +39,18 @@ MUTANTS: tuple[Mutant, ...] = (
              "[name for name in facts.filled if name not in document.outlaws]", "facts.filled"),
     _seen_by(BAR, "outlaw-gets-it-back", "nothing is handed back to who is in quarantine", "evaluator._hand_back",
              " and first not in document.outlaws", ""),
+    _seen_by(FROZEN, "led-on-unsaid", "what a node in quarantine leads on is named", "Overseeing._note_frozen",
+             "if freeze is not None and leads_on and asked.kind == QUARANTINE:",
+             "if freeze is None and leads_on and asked.kind == QUARANTINE:"),
+    _seen_by(FROZEN, "frozen-said-once", "what a node leads on is named again to who asks again",
+             "Overseeing.on_read", "        self._note_frozen(event.partition, document, now_ms)\n",
+             "        if document != event.document:\n"
+             "            self._note_frozen(event.partition, document, now_ms)\n"),
+    _seen_by(FROZEN, "frozen-said-of-the-trusted", "of who is trusted again nothing is said to be led on",
+             "Overseeing._note_frozen", " and asked.kind == QUARANTINE:", ":"),
+    _seen_by("tests/verbs/test_operators.py::test_what_a_node_in_quarantine_leads_on_is_told_of_all_partitions",
+             "frozen-of-the-first-part", "what is led on is told of all partitions", "Operating._steer",
+             "            frozen.update(", "            frozen = frozen or dict("),
     _seen_by(REFUSED, "nobody-left-to-lead", "somebody else can lead what a node in quarantine may not",
              "wishes._barred", "if target in document.cohort and not others:", "if False:"),
     _seen_by(REFUSED, "anybody-in-quarantine", "a node that nobody knows is not put into quarantine",

@@ -93,7 +93,7 @@ MUTANTS: tuple[Mutant, ...] = (
              "begun-by-the-unknowing", "who finds a history begins nothing anew", "evaluator._found",
              "if facts.remembered or facts.was_there:", "if facts.remembered:"),
     _seen_by("tests/runtime/zookeeper/test_documents.py::test_a_read_syncs_first_and_a_swap_names_its_version",
-             "begun-twice-at-once", "ZooKeeper lets a partition be begun once", "Documents._request",
+             "begun-twice-at-once", "ZooKeeper lets a partition be begun once", "Histories.bind",
              "        if effect.is_founding:\n", "        if False:\n"),
     _seen_by(PUTTING_BACK + "test_who_lost_its_disk_trusts_itself_only_where_there_never_was_a_document",
              "forgetful-where-there-was-one", "a node without memory trusts nothing where a document is gone",

@@ -16,7 +16,27 @@ COUNTED = LISTED + "test_counts_of_all_queues_wait_with_the_listings_and_of_one_
 OPEN = LISTED + "test_so_many_listings_are_open_at_a_node_and_so_many_of_a_client"
 DOCUMENTS = "test_documents_number_what_they_show_and_say_that_it_is_cut"
 
+OF_KEY = ("tests/client/test_looking_for_keys.py::"
+          "test_the_partition_of_queue_and_key_alone_is_asked_and_others_of_older_nodes_are_left_out")
+
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("keys-by-their-routes", "a listing of a key shows tasks of another one with its route",
+           "Lister._has_key", "not self._question.key or", "True or", "A3",
+           LISTED + "test_of_a_key_all_is_listed_and_nothing_else", seeds=0),
+    mutant("keys-of-any-route", "a listing of a key reads all that has a key", "Lister._may_have_key",
+           " and self._route in (None, ids.route_of(task_id))", "", "A4",
+           LISTED + "test_what_shows_by_its_id_that_it_has_not_the_key_takes_little_of_a_page", seeds=0),
+    mutant("keys-without-an-end", "what is passed over takes nothing of a page", "Lister.page",
+           "self.scanned += not self._passed % PASSED_ROWS", "self.scanned += 0", "A4",
+           LISTED + "test_what_shows_by_its_id_that_it_has_not_the_key_takes_little_of_a_page", seeds=0),
+    mutant("keys-as-older-nodes-give-them", "what nodes that know no keys give is shown", "Reading._listed",
+           ' and question.key in ("", task.key)]', "]", "A3", OF_KEY, seeds=0),
+    mutant("keys-in-all-partitions", "a key is looked for where it cannot be", "Reading._question",
+           "1 + task_ids.lane_route(asked.queue, asked.key) % partitions", "0", "A4", OF_KEY, seeds=0),
+    mutant("keys-left-to-the-page", "a page that searches by key asks for all tasks", "tasks.search",
+           '"after", "key", *FILTERS', '"after", *FILTERS', "A3",
+           "tests/gateway/dashboard/test_pages.py::"
+           "test_tasks_are_found_by_queue_state_function_and_key_a_page_at_a_time", seeds=0),
     mutant("get-without-skew", "the counts take a lapsed claim for held, and who reads the task does not",
            "GetOperation._aside", "self.view.parameters.skew_ms, is_blocked)", "0, is_blocked)", "O3",
            STANDINGS + "test_a_lapsed_claim_is_one_until_the_skew_bound_is_over", seeds=0),

@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
           "(Outcome.APPLIED, Outcome.UNCHANGED, Outcome.REFUSED)", "(Outcome.REFUSED,)",
           DOOR + "test_a_workflow_goes_from_its_submission_to_its_end"),
     _seen("workflows-under-old-rules", "a node writes of workflows where older releases play the log",
-          "WorkflowRequests._check_ready", "        if rules < WORKFLOWS_SINCE:\n", "        if False:\n",
+          "WorkflowRequests._check_rules", "        if rules < WORKFLOWS_SINCE:\n", "        if False:\n",
           DOOR + "test_a_cluster_of_older_rules_has_no_workflows_and_the_answer_says_what_to_do"),
     _seen("read-before-the-position", "who knows of a later position is shown an earlier one",
           "WorkflowRequests._surveyed", "self.playback.next < message.position and not is_over", "False",

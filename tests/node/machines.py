@@ -65,6 +65,8 @@ class Machines:
         self.nodes = {member.name: self._make(member) for member in self.members}
         self.documents: dict[int, tuple[int, Document]] = {}
         self.revisions: dict[int, list[Revision]] = {}
+        self.returned: dict[int, int] = {}
+        """How often the documents of partitions were put back."""
         self.answers: list[tuple[bytes, m.Message]] = []
         self.flying: deque[tuple[str, Event]] = deque()
         self.now_ms = 1_000_000
@@ -137,8 +139,13 @@ class Machines:
             case SwapDocument():
                 version, _ = self.documents.get(effect.partition, (-1, NOBODY))
                 is_begun = effect.is_founding and effect.partition in self.revisions
-                outcome = Outcome.WON if version == effect.version and not is_begun else Outcome.LOST
-                if outcome is Outcome.WON:
+                put_back = effect.document.put_back
+                returned = self.returned.get(effect.partition, 0)
+                is_of_it = put_back == returned + (effect.version < 0 and put_back > 0)
+                is_won = version == effect.version and not is_begun and is_of_it
+                outcome = Outcome.WON if is_won else Outcome.LOST
+                if is_won:
+                    self.returned[effect.partition] = put_back
                     self.write(effect.partition, effect.document, name)
                     version += 1
                 outcome = Outcome.UNCERTAIN if self.is_in_doubt else outcome

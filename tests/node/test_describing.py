@@ -15,6 +15,8 @@ from skuld_py.model import messages as m
 from skuld_py.model.body import Header
 from skuld_py.model.document import Member
 from skuld_py.model.events import MembersChanged, NodesChanged, Session, SessionChanged
+from skuld_py.model.overview import Canvass, untold_by
+from skuld_py.model.service import Service, services_of
 
 
 def described_by(machines: Machines, name: str) -> m.Described:
@@ -93,6 +95,29 @@ def test_a_leader_that_may_not_grant_is_none_for_itself_as_it_is_for_others() ->
         rows = described_by(machines, name)
         assert [row.leader for row in rows.partitions] == [""] * 8 and {row.leads for row in rows.nodes} == {0}
     assert any(vnode.is_leading for vnode in machines.nodes[name].view.vnodes), "once it is back, it goes on"
+
+
+def test_where_nodes_are_more_than_copies_others_tell_of_the_partitions_that_one_does_not_keep() -> None:
+    """Of a partition of others behind a barrier the node asked said that all is well."""
+    machines = Machines(5, partitions=8)
+    machines.pass_time(5_000)
+    first = machines.names[0]
+    barred = next(each for each in range(8) if first not in machines.documents[each][1].cohort)
+    machines.write(barred, attrs.evolve(machines.documents[barred][1], write_id="restored",
+                                        no_grant_before_ms=machines.now_ms + 600_000))
+    seen = described_by(machines, first)
+    assert not seen.held and services_of(seen)[barred] is Service.FULL, "as it looks from outside"
+    assert services_of(seen, untold_by(seen))[barred] is Service.UNKNOWN
+
+    canvass, asked = Canvass(seen), list[str]()
+    while name := canvass.wanted():
+        asked.append(name)
+        canvass.hear(name, described_by(machines, name))
+
+    services = services_of(canvass.overview().described, canvass.overview().untold)
+    assert len(asked) < 4 and first not in asked
+    assert {each for each, service in services.items() if service is not Service.FULL} == {barred}
+    assert services[barred] is Service.ENQUEUE_ONLY
 
 
 def test_whom_collection_waits_for_is_told_until_it_is_back() -> None:

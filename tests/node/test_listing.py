@@ -15,8 +15,9 @@ from skuld_py.model.body import Body, Header
 from skuld_py.model.events import Asked, Received, Ticked
 from skuld_py.model.history import CANCELLED
 from skuld_py.model.state import State
+from skuld_py.node.reads import listing
 from skuld_py.node.reads import pages as waiting
-from skuld_py.node.reads.listing import Lister, listed
+from skuld_py.node.reads.listing import PASSED_ROWS, Lister, listed
 from skuld_py.partition.data import windows
 from skuld_py.partition.data.facts import Mark
 from skuld_py.partition.data.replica import Replica
@@ -45,8 +46,8 @@ def put_named(replicas: list[Replica], name: str, made_ms: int, window_ms: int) 
     return task_id
 
 
-def one_page(replica: Replica, since_ms: int) -> m.Listed:
-    return listed(NOW_MS, [0], [replica], DEFAULT_LIMITS, m.List(1, "", b"", 7, 0, since_ms))
+def one_page(replica: Replica, since_ms: int, most: int = 7) -> m.Listed:
+    return listed(NOW_MS, [0], [replica], DEFAULT_LIMITS, m.List(1, "", b"", most, 0, since_ms))
 
 
 @pytest.mark.parametrize("states", [0, mask(State.WAITING)])
@@ -322,3 +323,51 @@ def test_a_node_of_an_older_release_shows_all_and_others_are_left_out(
 def test_a_partition_that_does_not_exist_is_refused(machines: Machines) -> None:
     answer = listed_by(machines, m.List(3, "", b"", 9, place=9))
     assert isinstance(answer, m.Failed) and answer.code == "bad_partition"
+
+
+def put_keyed(replica: Replica, key: str, *, at_ms: int, lane: str = "", queue: str = "q") -> bytes:
+    """A task of a key, or with the route of another one that has the same by chance."""
+    body = Body(Header(queue), key=key)
+    task_id, = ids.IdMint(1).mint(at_ms, 1, ids.lane_route(queue, lane or key), is_laned=True)
+    replica.store_tasks(NOW_MS, body.header.encode(), [task_id], [body.rest])
+    return task_id
+
+
+def keyed() -> tuple[Replica, list[bytes]]:
+    """Two tasks of a key among others of one partition: of another queue, of the same route, and without one."""
+    replica = Replica(0, CountingStore(), 100)
+    found = [put_keyed(replica, "a", at_ms=NOON_MS + at_ms) for at_ms in (5, 40)]
+    put_keyed(replica, "b", at_ms=NOON_MS + 6)
+    put_keyed(replica, "b", at_ms=NOON_MS + 7, lane="a")
+    for at_ms in range(10, 30):
+        task_id, = ids.IdMint(1).mint(NOON_MS + at_ms, 1, 8)
+        replica.store_tasks(NOW_MS, Header("q").encode(), [task_id], [b""])
+    return replica, found
+
+
+@pytest.mark.parametrize("states", [0, mask(State.WAITING, State.BLOCKED), mask(State.CANCELLED)])
+@pytest.mark.parametrize("queue", ["q", ""])
+def test_of_a_key_all_is_listed_and_nothing_else(states: int, queue: str) -> None:
+    replica, found = keyed()
+    if states == mask(State.CANCELLED):
+        everything = ids.split(one_page(replica, 0, most=100).ids)
+        replica.mark(NOW_MS, [Mark(task_id, CANCELLED, NOW_MS) for task_id in everything])
+
+    question = m.List(1, queue, b"", 7, states, key="a")
+    assert b"".join(page.ids for page in pages([replica], question)) == b"".join(found)
+
+
+def test_what_shows_by_its_id_that_it_has_not_the_key_takes_little_of_a_page(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    replica, found = keyed()
+    lister = Lister(NOW_MS, [replica], DEFAULT_LIMITS, m.List(1, "q", b"", 100, key="a"))
+    _, rows = lister.page()
+    assert [row[0] for row in rows] == found
+    assert lister.scanned == 3 + 21 // PASSED_ROWS, "those of its route, and one for each few others"
+
+    monkeypatch.setattr(listing, "SCAN_ROWS", 2)
+    lister = Lister(NOW_MS, [replica], DEFAULT_LIMITS, m.List(1, "q", b"", 100, key="c"))
+    upto, rows = lister.page()
+    times = [5, 6, 7, *range(10, 30)]
+    assert not rows and ids.time_of(upto) == NOON_MS + times[2 * PASSED_ROWS - 1], "but it ends"
+    assert b"".join(page.ids for page in pages([replica], m.List(1, "q", b"", 1, key="a"))) == b"".join(found)

@@ -9,7 +9,7 @@ from node.operating import down
 from node.test_overseeing import asked
 from skuld_py.model import messages as m
 from skuld_py.model.document import NOBODY, Document, seats_of
-from skuld_py.model.events import DocumentChanged, DocumentRead
+from skuld_py.model.events import DocumentChanged, DocumentRead, SwapDocument
 from skuld_py.partition.leadership.promise import Promise
 from skuld_py.partition.leadership.putting_back import PuttingBack
 from skuld_py.verbs.attention import Facts, concerns
@@ -35,10 +35,44 @@ def test_a_deleted_document_is_back_within_a_second_with_its_epoch_and_grants_go
     machines.pass_time(1_000)
 
     version, after = machines.documents[0]
-    assert after == attrs.evolve(before, write_id=after.write_id, cause=after.cause) and "put back" in after.cause
+    assert after == attrs.evolve(before, write_id=after.write_id, cause=after.cause, put_back=1)
+    assert "put back" in after.cause and Document.decode(after.encode()) == after
     assert asked(machines, before.leader) == m.Steered(1, 1, 0, ()) and machines.documents[0][0] > version
     machines.pass_time(30_000)
     assert machines.documents[0][1].epoch == before.epoch
+
+
+def test_a_swap_that_was_decided_before_the_deletion_finds_no_document_of_its_version() -> None:
+    """Versions begin anew. An operator's swap that hung in a process which stood still brought an old one back."""
+    machines = led()
+    leader = machines.documents[0][1].leader
+    for kind in ("freeze", "unfreeze"):
+        asked(machines, leader, kind=kind)
+    version, old = machines.documents[0]
+    late = SwapDocument(0, version, attrs.evolve(old, mode="solo", write_id="late"))
+    for times in (1, 2):
+        delete(machines)
+        machines.pass_time(1_000)
+        assert (machines.documents[0][0], machines.documents[0][1].put_back) == (0, times)
+        for kind in ("freeze", "unfreeze"):
+            asked(machines, leader, kind=kind)
+        known = machines.documents[0]
+        assert known[0] == version
+
+        machines._carry_out(leader, late)
+        assert machines.documents[0] == known
+    machines.pass_time(30_000)
+    assert (machines.documents[0][1].leader, machines.documents[0][1].epoch) == (leader, old.epoch)
+
+
+def test_another_document_of_the_version_that_its_leader_knows_is_noted() -> None:
+    machines = led()
+    version, known = machines.documents[0]
+    machines.documents[0] = version, attrs.evolve(known, mode="solo", write_id="other")
+    machines.flying.extend((name, DocumentChanged(0)) for name in machines.names)
+    machines.pass_time(1_000)
+
+    assert machines.nodes[known.leader].view.vnodes[0].election.document.mode == "solo"
 
 
 def test_what_its_leader_asks_passes_the_wire() -> None:

@@ -121,6 +121,30 @@ def test_a_leader_in_quarantine_is_succeeded_and_named_until_it_is_trusted_again
     assert bad in {document.leader for _, document in machines.documents.values()}
 
 
+def test_what_is_frozen_a_leader_in_quarantine_leads_on_and_the_answer_names_it() -> None:
+    machines = Machines(partitions=4)
+    machines.pass_time(2_000)
+    bad = machines.documents[0][1].leader
+    other = next(name for name in machines.names if name != bad)
+    asked(machines, other, first=0, count=1, by="ann", for_ms=300_000)
+    asked(machines, other, kind="freeze", first=1, count=1, by="bob")
+    freezes = {number: machines.documents[number][1].freeze for number in (0, 1)
+               if machines.documents[number][1].leader == bad}
+    rows = tuple(m.FrozenRow(number, freeze.by, freeze.until_ms) for number, freeze in freezes.items() if freeze)
+    assert (rows[0].partition, rows[0].by) == (0, "ann") and rows[0].until_ms > machines.now_ms
+
+    assert asked(machines, other, kind="quarantine", target=bad) == m.Steered(1, 4, 0, (), rows)
+    assert asked(machines, bad, kind="quarantine", target=bad) == m.Steered(1, 0, 0, (), rows), "asked for again"
+    machines.pass_time(200_000)
+    assert {number for number, (_, each) in machines.documents.items() if each.leader == bad} == {*freezes}
+    machines.pass_time(200_000)
+    assert machines.documents[0][1].leader != bad, "the freeze is over"
+    told = asked(machines, bad, kind="quarantine", target=bad)
+    assert isinstance(told, m.Steered) and told.frozen == rows[1:]
+    told = asked(machines, bad, kind="unquarantine", target=bad)
+    assert isinstance(told, m.Steered) and not told.frozen
+
+
 def test_a_leader_in_quarantine_is_succeeded_while_the_partition_is_solo_and_the_voters_stay() -> None:
     machines = Machines(partitions=1)
     machines.pass_time(2_000)

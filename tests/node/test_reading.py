@@ -240,9 +240,7 @@ def stocked() -> tuple[CountingStore, list[Replica]]:
 def pages(replicas: list[Replica], question: m.List, limits: Limits = DEFAULT_LIMITS) -> Iterator[m.Listed]:
     after = b""
     while True:
-        page = listed(NOW_MS, range(PARTITIONS), replicas, limits,
-                      m.List(1, question.queue, after, question.limit, question.states, question.since_ms,
-                             question.until_ms))
+        page = listed(NOW_MS, range(PARTITIONS), replicas, limits, attrs.evolve(question, after=after))
         yield page
         after = page.upto
         if not after:

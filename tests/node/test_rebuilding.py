@@ -142,7 +142,7 @@ def test_without_a_kept_log_as_many_copies_stay_as_there_are_voters_and_no_fewer
 
     assert (made.origin.replicas, made.parameters.replicas) == (copies, 3), "directories know the one of creation"
     (warning,) = made.warnings
-    assert f"keep {copies} copies of each task" in warning and "'skuld cluster replicas' again" in warning
+    assert f"keep {copies} copies of each task" in warning and "'skuld cluster replicas c NUMBER'" in warning
     kept = Replica(version=7, replicas=voters, nodes={node: Place() for node in cohort})
     told = rebuilt("c", [attrs.evolve(given[0], replica=kept), *given[1:]], KEY)
     assert told.origin.replicas == voters and not told.warnings

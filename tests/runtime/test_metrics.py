@@ -78,6 +78,20 @@ def test_what_the_loop_published_is_what_a_scrape_reads(
     assert found["skuld_turn_seconds_bucket", ("0.0025",)] == 1 == found["skuld_turn_seconds_bucket", ("+Inf",)]
 
 
+def test_of_partitions_that_others_keep_and_that_seem_well_a_node_counts_nothing() -> None:
+    machines = Machines(5, partitions=8)
+    machines.pass_time(5_000)
+    name = machines.names[0]
+    metrics = node_metrics()
+    metrics.follow(machines.nodes[name], Counters(), Transport())  # type: ignore[arg-type]
+    metrics.look()
+    kept = sum(name in document.cohort for _, document in machines.documents.values())
+
+    found = {labels[0]: count for (series, labels), count in samples(metrics).items()
+             if series == "skuld_partitions"}
+    assert 0 < kept < 8 and found == {"full": kept, "enqueue-only": 0, "unavailable": 0}
+
+
 def test_a_scrape_reads_no_machine_and_a_look_waits_its_pause(
         followed: tuple[NodeMetrics, Machines, list[float]]) -> None:
     metrics, machines, now = followed

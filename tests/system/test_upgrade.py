@@ -25,7 +25,7 @@ import pytest
 
 import skuld_py
 from skuld_py import Client, Refused
-from skuld_py.config import PROTOCOL_VERSION, RULES
+from skuld_py.config import PROTOCOL_VERSION, PROTOCOLS, RULES
 from skuld_py.embedded import process, python
 from skuld_py.embedded.local import LocalCluster
 from system.conftest import SKEW_MS, await_leaders, linger
@@ -44,7 +44,7 @@ GRACE_S = 60.0
 """What is tried here is how nodes stop, and not how they take each other for dead on a slow machine."""
 PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
     "config/__init__.py": ((f"RULES = {RULES}\n", f"RULES = {NEXT}\n"),
-                  (f"PROTOCOLS = (1, {PROTOCOL_VERSION})", f"PROTOCOLS = (1, {PROTOCOL_VERSION}, {NEXT})")),
+                  (f"PROTOCOLS = {PROTOCOLS}", f"PROTOCOLS = {(*PROTOCOLS, NEXT)}")),
     "model/messages/greetings.py": (
         ("    protocol: int = fields.number(1, default=1, since=3)\n"
          '    release: str = fields.text(64, default="", since=3)\n',

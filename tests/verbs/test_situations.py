@@ -18,9 +18,9 @@ def test_its_level_is_that_of_verify_and_each_of_its_fields_is_said(state: str) 
     greeted = situation.greeted
 
     told = status_of(Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, situation.described,
-                           situation.doubt, NOW_MS))
+                           situation.doubt, NOW_MS, situation.silent, situation.untold))
 
-    assert (told["level"], told["service"]) == (("ok", "warning", "critical")[level], service)
+    assert (told["level"], told["service"]) == (("ok", "warning", "critical", "unknown")[level], service)
     assert told.keys() == Status.__annotations__.keys()
     shown = document(situation)
     assert [shown["level"], shown["service"], *shown["held"]] == [told["level"], service, *told["held"]]

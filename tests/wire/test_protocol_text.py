@@ -12,6 +12,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from skuld_py.config import GREETING_PROTOCOL
 from skuld_py.model import messages as m
 from skuld_py.wire.codec import Envelope, decode, encode
 from wire import protocol_text as text
@@ -65,7 +66,7 @@ def test_the_layouts_of_the_beginning_are_bytes_that_travel() -> None:
             layouts.append(b"")
     greeting, column = (layout for layout in layouts if layout)
 
-    assert decode([greeting]) == Envelope("", "", (m.Greet(1),))
+    assert decode([greeting]) == Envelope("", "", (m.Greet(1),), GREETING_PROTOCOL)
     enqueue = next(example for example in EXAMPLES.values() if type(example.message) is m.Enqueue
                    and len(example.message.batches[0].payloads) == 2)
     assert enqueue.frames[0].endswith(column)
@@ -83,7 +84,7 @@ def test_every_code_that_a_node_says_no_with_is_told_of() -> None:
 
 
 def test_a_byte_that_is_wrong_is_noticed() -> None:
-    spoilt = TEXT.replace("94 03 a0 a0 91 92 00 01", "94 03 a0 a0 91 92 00 02")
+    spoilt = TEXT.replace("94 04 a0 a0 91 92 00 01", "94 04 a0 a0 91 92 00 02")
     assert spoilt != TEXT
     example = text.read(spoilt)[1][0].examples[0]
 

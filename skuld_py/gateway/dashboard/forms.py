@@ -119,7 +119,7 @@ def field_of(option: Option) -> Field | None:
         case Many(Plain.ID):
             return made("list")
         case Plain.PAST:
-            return made("moment", unit="UTC")
+            return made("moment", unit="UTC", words=words.replace(", in seconds since 1970", ""))
         case Plain.BYTES:
             return made("lines", most=PAYLOAD_CHARS_MAX)
         case kind if kind in _TEXTS:

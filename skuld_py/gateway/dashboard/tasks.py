@@ -16,7 +16,6 @@ from urllib.parse import quote
 from starlette.responses import RedirectResponse, Response
 
 from skuld_py.client.steady import steady_s
-from skuld_py.client.wanted import Wanted
 from skuld_py.errors import SkuldError
 from skuld_py.gateway.dashboard import graphs
 from skuld_py.gateway.dashboard.forms import Given, one, seconds_of, whole
@@ -27,7 +26,7 @@ from skuld_py.gateway.problems import Problem, refusal
 from skuld_py.gateway.reading import list_pages
 from skuld_py.model.ids import TaskId, time_of
 from skuld_py.verbs import documents
-from skuld_py.verbs.options import STATES
+from skuld_py.verbs.options import FILTERS, STATES
 from skuld_py.verbs.progress import entry_document, progress_document
 
 SHOWN, LINES_SHOWN, NEWEST_SHOWN, CLAIMS_SHOWN = 50, 200, 50, 50
@@ -44,42 +43,40 @@ async def search(look: Look) -> dict[str, Any]:
     query = look.query
     states = [state for state in query.get("state", ()) if state in STATES]
     asked: dict[str, Any] = {"state": ",".join(states)}
-    for name in ("queue", "after"):
+    for name in ("queue", "after", "key", *FILTERS):
         if text := one(query, name):
             asked[name] = text
     for name in ("since", "until"):
         if text := one(query, name):
             asked[f"{name}_s"] = _moment(name, text)
-    named = {name: one(query, name) for name in ("function", "argument", "header", "error")}
-    key, wanted = one(query, "key"), Wanted(**{name: text or None for name, text in named.items()})
-    shown: dict[str, Any] = {"states": STATES, "chosen": states, **named, "key": key, "rows": [], "problem": None,
-                             "last": None, "scanned": 0, "is_filtered": bool(wanted or key), "reached_ms": None}
+    filters, key = {name: one(query, name) for name in FILTERS}, one(query, "key")
+    is_filtered = any(filters.values())
+    shown: dict[str, Any] = {"states": STATES, "chosen": states, "filters": filters, "key": key, "rows": [],
+                             "problem": None, "last": None, "scanned": 0, "is_filtered": is_filtered,
+                             "reached_ms": None}
     try:
-        shown |= await _found(look, asked, wanted, key)
+        shown |= await _found(look, asked, SCANNED_EACH if is_filtered or key else SHOWN + 1)
     except Problem as problem:
         shown["problem"] = problem
     return shown
 
 
-async def _found(look: Look, asked: Mapping[str, Any], wanted: Wanted, key: str) -> dict[str, Any]:
+async def _found(look: Look, asked: Mapping[str, Any], each: int) -> dict[str, Any]:
     """The next tasks: ``last`` is where to go on, None at the end. ``reached_ms``: tasks made up to then were
-    looked at when the time was over. Errors are looked at by the client, so ``scanned`` are those with such
-    one."""
-    each = min(SCANNED, SCANNED_EACH) if wanted or key else SHOWN + 1
-    error: dict[str, Any] = {} if wanted.error is None else {"error": wanted.error}
-    pages = await look.ask("list_tasks", **asked, **error, limit=each, by=list_pages)
+    looked at when the time was over."""
+    pages = await look.ask("list_tasks", **asked, limit=min(SCANNED, each), by=list_pages)
     found: list[Any] = []
     last: TaskId | None = None
     scanned, end_s = 0, steady_s() + SCAN_S
     try:
         async with aclosing(pages):
             async for page in pages:
+                scanned += page.read
                 for task in page.tasks:
                     if len(found) == SHOWN:
                         return {"rows": found, "last": last, "scanned": scanned}
-                    scanned, last = scanned + 1, task.id
-                    if wanted.suits(task) and (not key or task.key == key):
-                        found.append(documents.task(task, has_logs=False))
+                    found.append(documents.task(task, has_logs=False))
+                    last = task.id
                 last = page.upto
                 if last is not None and (scanned >= SCANNED or steady_s() > end_s):
                     reached_ms = min(time_of(last), look.now_ms)

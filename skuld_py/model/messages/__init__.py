@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     )
     from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, ClaimBatch, Message, TaskBatch
     from skuld_py.model.messages.operating import (
+        FrozenRow,
         Recall,
         Recalled,
         RefusalRow,
@@ -181,7 +182,7 @@ _PAGES: dict[str, tuple[str, ...]] = {
     "membership": ("COORDINATION_MESSAGES", "FetchReplica", "JoinMe", "NotNow", "ReplicaPart", "Share",
                    "Welcomed"),
     "message": ("ROLE_CLIENT", "ROLE_NODE", "ClaimBatch", "Message", "TaskBatch"),
-    "operating": ("Recall", "Recalled", "RefusalRow", "Retire", "RevisionRow", "Steer", "Steered"),
+    "operating": ("FrozenRow", "Recall", "Recalled", "RefusalRow", "Retire", "RevisionRow", "Steer", "Steered"),
     "outcomes": ("DELAY_MS_MAX", "Cancel", "Conclude", "Evict", "Revival", "Revive", "Revived"),
     "reads": ("ENDS_MAX", "NOT_ENDED", "PAGE_ENTRIES_MAX", "Await", "Awaited", "Interest", "Logged", "Mend",
               "ReadLog", "Stirred"),
@@ -285,6 +286,7 @@ __all__ = [
     "Follow",
     "Followed",
     "Freed",
+    "FrozenRow",
     "Get",
     "GetSettings",
     "Gossip",

@@ -51,15 +51,26 @@ class RefusalRow:
 
 
 @attrs.frozen
+class FrozenRow:
+    """A partition that the node named goes on leading as it is frozen: by whom, and until when, 0 for no end."""
+
+    partition: int = fields.partition()
+    by: str = fields.text(BY_CHARS)
+    until_ms: int = fields.moment()
+
+
+@attrs.frozen
 class Steered(Message):
     """``changed``: how many documents it made another of; ``refused``: those where it cannot be; ``next``: where
-    to go on, 0 behind the last partition."""
+    to go on, 0 behind the last partition. ``frozen``: those where what was asked for begins only once they are
+    not frozen any more."""
 
     since = 3
     request: int = fields.number()
     changed: int = fields.number()
     next: int = fields.number()
     refused: tuple[RefusalRow, ...] = fields.rows(RefusalRow, STEERED_MAX)
+    frozen: tuple[FrozenRow, ...] = fields.rows(FrozenRow, STEERED_MAX, default=(), since=4)
 
 
 @attrs.frozen

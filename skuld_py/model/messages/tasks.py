@@ -13,6 +13,8 @@ from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
 
 ENTRIES_MAX = DEFAULT_LIMITS.log_entries + 2
 """Entries of a task in one answer: of its log, and a result and an error besides."""
+KEY_CHARS_MAX = 255
+"""Of an ordering key that is looked for: none has more."""
 
 _SLOT_TOKEN = bytes(8)
 
@@ -93,7 +95,8 @@ class List(Message):
     ``states``: a bit for each number of ``model.state``; 0 for any. ``since_ms`` and ``until_ms``: asked for then
     or later, and before (0: no bound); the body of a task with a unique name tells when, the id of others.
     ``place``: of all partitions (0), or of the one before this number. ``with_errors``: with the last errors of
-    the tasks.
+    the tasks. ``key``: only those of this ordering key (empty: of any and of none). Who speaks an older protocol
+    gives all, and whoever asks leaves the others out.
     """
 
     roles = ROLE_CLIENT | ROLE_NODE
@@ -108,6 +111,7 @@ class List(Message):
     until_ms: int = fields.number(default=0)
     place: int = fields.number(0, PARTITIONS_MAX, default=0, since=3)
     with_errors: bool = fields.truth(default=False, since=3)
+    key: str = fields.text(KEY_CHARS_MAX, default="", since=4)
 
 
 @attrs.frozen

@@ -25,11 +25,20 @@ from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.model.document import LEAD, REBALANCE, REORDER, Document
 from skuld_py.model.events import DocumentRead, DocumentSwapped, Outcome, ReadDocument, SwapDocument
-from skuld_py.model.messages.operating import STEERED_MAX
+from skuld_py.model.messages.operating import BY_CHARS, STEERED_MAX
 from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.operations.requests import Asked, Served
-from skuld_py.partition.leadership.wishes import FORCE, KINDS, OF_NODES, Impossible, Request, steered
+from skuld_py.partition.leadership.evaluator import is_frozen
+from skuld_py.partition.leadership.wishes import (
+    FORCE,
+    KINDS,
+    OF_NODES,
+    QUARANTINE,
+    Impossible,
+    Request,
+    steered,
+)
 
 OPEN_MAX = 16
 Suspects = Callable[[int], Mapping[str, str]]
@@ -59,6 +68,8 @@ class Overseeing(Operation):
         self._doubted: dict[int, int] = {}
         """The epochs of documents in which a wish may stand."""
         self._refused: list[m.RefusalRow] = []
+        self._frozen: dict[int, m.FrozenRow] = {}
+        """Partitions that a node in quarantine goes on leading."""
         self._changed = self._writes = 0
 
     def begin(self, now_ms: int) -> None:
@@ -89,6 +100,7 @@ class Overseeing(Operation):
         except Impossible as problem:
             self._refuse(event.partition, str(problem))
             return
+        self._note_frozen(event.partition, document, now_ms)
         if document == event.document:
             del self._open[event.partition]
             self._end_if_over()
@@ -120,6 +132,14 @@ class Overseeing(Operation):
         else:
             self._refuse(partition, MAYBE_OBEYED.format(epoch), is_uncertain=True)
 
+    def _note_frozen(self, partition: int, document: Document, now_ms: int) -> None:
+        """A freeze forbids to move what it holds, so a node leads it on, in quarantine or not."""
+        self._frozen.pop(partition, None)
+        freeze, asked = document.freeze, self._asked
+        leads_on = freeze is not None and is_frozen(document, now_ms) and document.leader == asked.target
+        if freeze is not None and leads_on and asked.kind == QUARANTINE:
+            self._frozen[partition] = m.FrozenRow(partition, freeze.by[:BY_CHARS], freeze.until_ms)
+
     def _note_changed(self, partition: int) -> None:
         self._changed += 1
         del self._open[partition]
@@ -127,13 +147,15 @@ class Overseeing(Operation):
 
     def _refuse(self, partition: int, reason: str, *, is_uncertain: bool = False) -> None:
         self._refused.append(m.RefusalRow(partition, reason, is_uncertain))
+        self._frozen.pop(partition, None)
         del self._open[partition]
         self._end_if_over()
 
     def _end_if_over(self) -> None:
         if not self._open and not self.is_closed:
             self.answer(m.Steered(self.origin.request, self._changed, self._following,
-                                  tuple(sorted(self._refused, key=lambda row: row.partition))))
+                                  tuple(sorted(self._refused, key=lambda row: row.partition)),
+                                  tuple(row for _, row in sorted(self._frozen.items()))))
             self.end()
 
     def on_deadline(self, now_ms: int) -> None:

@@ -197,7 +197,7 @@ def rebuilt(name: str, remains: Sequence[Remains], claim_key: str, back: Return 
     base = attrs.evolve(Replica.base(parameters), replicas=_copies(parameters, documents))
     origin = _origin(max(kept, key=lambda replica: replica.version, default=base), registrations)
     return Rebuilt(parameters, {**registrations, **absent_voters}, documents, origin,
-                   (*_warnings(remains, origin, old, given_up, "" if back is None else moment(
+                   (*_warnings(name, remains, origin, old, given_up, "" if back is None else moment(
                        back.now_ms + back.horizon_ms + parameters.skew_ms)),
                     *_far(documents, latest_ms + parameters.skew_ms, moment) * bool(latest_ms)))
 
@@ -215,15 +215,15 @@ def _has_kept(memories: Mapping[str, Memory], old: Collection[str]) -> bool:
     return all(has_majority(cohort, kept) for cohort in _cohorts(memories.values()))
 
 
-def _warnings(remains: Sequence[Remains], origin: Replica, old: Mapping[str, str], given_up: Sequence[int],
-              barrier: str) -> tuple[str, ...]:
+def _warnings(name: str, remains: Sequence[Remains], origin: Replica, old: Mapping[str, str],
+              given_up: Sequence[int], barrier: str) -> tuple[str, ...]:
     found = []
     if all(each.replica is None for each in remains):
         copies = "1 copy" if origin.replicas == 1 else f"{origin.replicas} copies"
         found.append("none of the directories had kept the coordination log (releases before did not): workflows,"
-                     " nodes taken out and raised rules are forgotten; run 'skuld cluster rules --raise' again. It"
-                     f" is to keep {copies} of each task; if that was another number, say"
-                     " 'skuld cluster replicas' again")
+                     f" nodes taken out and raised rules are forgotten; run 'skuld cluster rules {name} --raise'"
+                     f" again. It is to keep {copies} of each task; if that was another number, say"
+                     f" 'skuld cluster replicas {name} NUMBER'")
     given = {each.node for each in remains}
     absent = sorted(origin.nodes.keys() - given)
     if absent:

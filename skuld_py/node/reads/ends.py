@@ -185,9 +185,8 @@ class AwaitOperation(Watch):
     def tell(self) -> None:
         """How each has ended, or that it has not."""
         if self.gone:
-            listed = ", ".join(map(ids.to_text, self.gone[:5]))
-            self.refuse("no_such_task", f"ids: {len(self.gone)} of the tasks are collected, or were never enqueued"
-                        f" and are too old to be: {listed}; leave them out")
+            self.refuse("no_such_task", f"{ids.none_said(self.gone)}, and too old to be enqueued yet; leave"
+                        f" {'it' if len(self.gone) == 1 else 'them'} out")
             return
         ends = [self._ends.get(task_id, (m.NOT_ENDED, b"", b"")) for task_id in self._asked]
         self.answer(m.Awaited(self.origin.request, bytes(end[0] for end in ends),
@@ -217,7 +216,7 @@ class ReadLogOperation(Watch):
         """Entries without a gap, from the one that was asked for on."""
         request, row = self._request, rows.get(self._request.id)
         if row is None or request.id not in headers:
-            self._answer = _failed(request, "no_such_task", f"id: no task {ids.to_text(request.id)}")
+            self._answer = _failed(request, "no_such_task", ids.none_said([request.id], "id"))
             return True
         history, entries = decode_history(row.history or None), entries_of(row)
         if request.token and request.token not in history.claims.entries:

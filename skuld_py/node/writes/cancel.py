@@ -24,9 +24,6 @@ from skuld_py.node.operations.operation import Operation, Operations
 from skuld_py.node.operations.outbox import Origin
 from skuld_py.node.reads.get import ReadOperation, Rows
 
-NAMED_MAX = 5
-"""Tasks named in a refusal."""
-
 
 class CancelOperation(ReadOperation):
     """Reads whether the tasks are there, as many at a time as an answer can carry the results of; ``then`` marks
@@ -52,9 +49,8 @@ class CancelOperation(ReadOperation):
         part = self._task_ids[self._at : end]
         missing = [task_id for task_id in part if task_id not in rows]
         if missing:
-            listed = ", ".join(map(ids.to_text, missing[:NAMED_MAX]))
-            self.refuse("no_such_task", f"ids: {len(missing)} were never enqueued, or are collected: {listed};"
-                        " nothing was cancelled; leave them out")
+            self.refuse("no_such_task", f"{ids.none_said(missing)}; nothing was cancelled; leave"
+                        f" {'it' if len(missing) == 1 else 'them'} out")
             return
         ended = [*self._ended, *(number for number, task_id in enumerate(part, self._at)
                                  if decode_history(rows[task_id].history or None).is_completed)]

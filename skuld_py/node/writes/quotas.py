@@ -87,7 +87,8 @@ class Quotas(Duty):
             if tasks + count > most:
                 raise Refused("quota_full", f"queue: of the queues that begin with {prefix} about {tasks} tasks"
                               f" are open, and {most} may be; let some end, cancel what nobody wants ('skuld"
-                              f" purge'), or raise the quota ('skuld quota {prefix}')", quota=most, open=tasks)
+                              f" purge'), or raise the quota ('skuld quota {prefix} --open NUMBER')", quota=most,
+                              open=tasks)
         for prefix, count in wanted.items():
             if prefix in self._counts:
                 self._counts[prefix].tasks += count

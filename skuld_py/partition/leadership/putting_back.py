@@ -3,7 +3,8 @@
 Only if no newer epoch had a leader before the document went: then the newest document would be overwritten by an
 older one. A newer leader has the votes of a majority of this leader's cohort. So a majority that has promised
 nothing newer, asked after the document was seen to be gone, tells that there was none; and from then on there can
-be none, for a swap needs the document that it was made of.
+be none, for a swap needs the document that it was made of: by its version, and, since versions begin anew with a
+document that is created, by how often it was put back (``Document.put_back``).
 
 Rejected: to write it at once (a leader that was deposed a moment before would bring its epoch back); to elect a
 new leader by what the voters remember (they do not know the horizon).

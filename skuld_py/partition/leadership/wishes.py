@@ -192,6 +192,6 @@ def _check_able(target: str, document: Document, live: Container[str]) -> None:
     if target in (row.node for row in document.quarantine):
         raise Impossible(f"{target} is in quarantine: it has to fill first")
     if target in document.outlaws:
-        raise Impossible(f"{target} is in quarantine; 'skuld quarantine --off' first")
+        raise Impossible(f"{target} is in quarantine; 'skuld quarantine {target} --off' first")
     if target not in live:
         raise Impossible(f"{target} is not alive")

@@ -327,8 +327,11 @@ def unknown(client: Any, hosts: str, cluster: str, timeout_s: float) -> Refused:
         known = ", ".join(sorted(client.get_children_async(ROOT).get(timeout=timeout_s)))
     except NoNodeError:
         known = ""
-    return Refused("unknown_cluster", f"ZooKeeper at {hosts} knows no cluster {cluster}; it has:"
-                   f" {known or 'none, create one first'}", cluster=cluster, hosts=hosts)
+    has = f"it has: {known}" if known else (
+        f"it has: none. 'skuld cluster create {cluster}' makes a new one; where nodes have data of it, and"
+        f" ZooKeeper has lost its own, 'skuld cluster restore {cluster} --from DATA' brings it back")
+    return Refused("unknown_cluster", f"ZooKeeper at {hosts} knows no cluster {cluster}; {has}", cluster=cluster,
+                   hosts=hosts)
 
 
 def open_client(hosts: str, session_s: float) -> Any:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import attrs
 from kazoo.exceptions import (
     BadVersionError,
     ConnectionLoss,
@@ -68,6 +69,9 @@ class Documents:
         self._histories = Histories(connection, root, writer)
         self._patience: dict[int, Patience] = {}
         """Of partitions whose document cannot be read."""
+        self._doubted: dict[int, Any] = {}
+        """Partitions of which a swap failed by how often the document was put back; and how often that was, as it
+        was asked for."""
         self._watches: dict[int, Callable[[WatchedEvent], None]] = {}
         """One function for each partition: kazoo calls it once however often it was given."""
 
@@ -98,12 +102,14 @@ class Documents:
         if isinstance(effect, ReadDocument):
             if step is Step.SYNC:
                 return client.sync_async(path)
+            if effect.partition in self._doubted:
+                self._doubted[effect.partition] = self._histories.ask_put_back(effect.partition)
             return client.get_async(path, watch=self._watch_of(effect.partition))
         raw = effect.document.encode()
         if len(raw) > DOCUMENT_BYTES_MAX:
             _log.error("the document of partition %d has %d bytes, not written", effect.partition, len(raw))
             return BadVersionError()
-        self._histories.make(effect.partition)
+        self._histories.make(effect)
         if step is Step.CREATE:
             client.create_async(f"{self._root}/partitions", b"")  # somebody may have deleted it, too
         transaction = client.transaction()
@@ -112,8 +118,7 @@ class Documents:
         else:
             transaction.set_data(path, raw, version=effect.version)
         self._histories.enter(transaction, effect)
-        if effect.is_founding:
-            self._histories.begin(transaction, effect.partition)
+        self._histories.bind(transaction, effect)
         return transaction.commit_async()
 
     def _watch_of(self, partition: int) -> Callable[[WatchedEvent], None]:
@@ -129,7 +134,7 @@ class Documents:
             raw, stat = self._wait(answer)
             document = Document.decode(raw)
             self._patience.pop(effect.partition, None)
-            return DocumentRead(effect.partition, stat.version, document)
+            return DocumentRead(effect.partition, stat.version, self._mended(effect.partition, document))
         except NoNodeError:  # which leaves no watch behind
             self._connection.client.exists_async(f"{self._root}/partitions/{effect.partition}",
                                                  watch=self._watch_of(effect.partition))
@@ -137,6 +142,16 @@ class Documents:
         except (KazooException, KazooTimeoutError, Malformed) as problem:
             self._complain(effect.partition, problem)
             return ReadFailed(effect.partition)
+
+    def _mended(self, partition: int, document: Document) -> Document:
+        """With how often it was put back, where a swap has failed by that."""
+        asked = self._doubted.get(partition)
+        if asked is None:
+            return document
+        begun = self._wait(asked)
+        del self._doubted[partition]
+        put_back = document.put_back if begun is None else max(document.put_back, begun.version)
+        return attrs.evolve(document, put_back=put_back)
 
     def _gone(self, partition: int) -> Event:
         """There is no document; whether there was one is asked behind that, so what was begun meanwhile counts."""
@@ -159,7 +174,9 @@ class Documents:
         """How a swap ended, and the version it made; a creation answers with the path: version 0. Without the
         revision in the history there is none."""
         try:
-            stat, revision, *_ = self._wait(answer)
+            stat, revision, *bound = self._wait(answer)
+            if isinstance(stat, RolledBackError) and any(isinstance(each, BadVersionError) for each in bound):
+                self._doubted.setdefault(partition, None)
             if not isinstance(stat, _DEFINITELY_LOST):
                 self._histories.settle(partition, revision)
             if isinstance(stat, Exception):

@@ -11,6 +11,13 @@ too, and fails where that is: whoever deletes a document takes its history for n
 counts as much: that there is one is read with each document that is not there. Only a cluster whose nodes never
 wrote a history (of releases before there were any) can be begun anew, until a leader has next written.
 
+**A swap is bound to the document that it was made of.** ZooKeeper numbers the versions of a node anew when it is
+created again, so of a document that was put back a version may come a second time. How often that was is the
+version of ``begun``: who puts a document back raises it in the same transaction, and every other swap checks it.
+It is in the document, too, for whoever makes a swap of it. Where somebody has taken the histories away, ``begun``
+is made anew and raised to what the document says; releases before neither raised nor checked it. A text of
+before that somebody has written by hand says less: who reads it after a swap failed by that takes what is so.
+
 Rejected: the history in the document (every node that keeps a partition reads it at each change); the whole
 document for each revision (hundreds of megabytes of ZooKeeper's memory with 4,096 partitions).
 """
@@ -32,6 +39,8 @@ from skuld_py.runtime.zookeeper.connection import Connection
 
 PRUNED_EVERY = 16
 BEGUN = "begun"
+RAISED_MAX = 100
+"""So often ``begun`` is raised where it was taken away; no document is put back more often."""
 _NAME = re.compile(r"([ru])-([0-9]{10})")
 
 
@@ -45,14 +54,19 @@ class Histories:
         self._made: dict[int, None] = {}
         """Partitions whose folder is there."""
 
-    def make(self, partition: int) -> None:
+    def make(self, effect: SwapDocument) -> None:
         """Have the folder of a partition made ahead of what is asked for next; that it is there is no problem."""
-        if partition in self._made:
+        client, path = self._connection.client, f"{self._root}/{effect.partition}"
+        if effect.partition in self._made:
             return
         if not self._made:
-            self._connection.client.create_async(self._root, b"")
-        self._connection.client.create_async(f"{self._root}/{partition}", b"")
-        self._made[partition] = None
+            client.create_async(self._root, b"")
+        client.create_async(path, b"")
+        if not effect.is_founding:
+            client.create_async(f"{path}/{BEGUN}", b"")
+            for number in range(min(effect.document.put_back - (effect.version < 0), RAISED_MAX)):
+                client.set_async(f"{path}/{BEGUN}", b"", version=number)
+        self._made[effect.partition] = None
 
     def enter(self, transaction: Any, effect: SwapDocument) -> None:
         """Add the revision to the transaction that writes it."""
@@ -60,9 +74,20 @@ class Histories:
         kind = "u" if revision.is_routine else "r"
         transaction.create(f"{self._root}/{effect.partition}/{kind}-", revision.encode(), sequence=True)
 
-    def begin(self, transaction: Any, partition: int) -> None:
-        """Have the transaction fail if the partition ever had a document, by a name that stays."""
-        transaction.create(f"{self._root}/{partition}/{BEGUN}", b"")
+    def bind(self, transaction: Any, effect: SwapDocument) -> None:
+        """Have the transaction fail if the partition ever had a document that it knows nothing of, by a name that
+        stays."""
+        path, put_back = f"{self._root}/{effect.partition}/{BEGUN}", effect.document.put_back
+        if effect.is_founding:
+            transaction.create(path, b"")
+        elif effect.version >= 0:
+            transaction.check(path, put_back)
+        elif put_back:
+            transaction.set_data(path, b"", version=put_back - 1)
+
+    def ask_put_back(self, partition: int) -> Any:
+        """Have it told how often the document of a partition was put back."""
+        return self._connection.client.exists_async(f"{self._root}/{partition}/{BEGUN}")
 
     def has(self, partition: int) -> bool:
         """Whether a partition has a history. The newest revisions are never pruned."""

@@ -157,7 +157,8 @@ def test_tasks_are_found_by_queue_state_function_and_key_a_page_at_a_time(visito
         found += _ids(first)
     assert found == [str(each) for each in made]
 
-    assert len(_ids(visitor.get("/tasks?key=mine"))) == 1
+    found = visitor.get("/tasks?key=mine")
+    assert len(_ids(found)) == 1 and "found among" not in found.text and "search on" not in found.text
     assert len(_ids(visitor.get("/tasks?function=shop:add"))) == 50
     assert _ids(visitor.get("/tasks?function=shop:none")) == []
     assert _ids(visitor.get("/tasks?state=dead")) == []
@@ -175,7 +176,8 @@ def test_tasks_are_found_by_an_argument_a_header_and_their_last_error(visitor: V
         assert _ids(visitor.get(f"/tasks?{query}")) == [str(made)], query
     assert _ids(visitor.get("/tasks?header=team%3D*")) == _ids(visitor.get("/tasks?error=row")) == []
     seen = visitor.get("/tasks?error=*row&queue=a")
-    assert "found among" not in seen.words and "error: " in visitor.get(f"/tasks?error={'x' * 501}").words
+    assert "found among 4" in seen.words and "no such row" in seen.words
+    assert "error: " in visitor.get(f"/tasks?error={'x' * 501}").words
     for verb in ("retry_all", "purge_all"):
         href, = [each for each in seen.values("a", "href") if each.startswith(f"/dashboard/act/{verb}?")]
         assert "error=%2Arow" in href and "queue=a" in href
@@ -195,6 +197,22 @@ def test_every_action_is_offered_by_some_page(hostile: tuple[Visitor, list[str]]
                           *seen.values("button", "formaction")) if each and "/act/" in each}
 
     assert {*ACTIONS} - found <= {"reap", "kill_workflow", "force_epoch", "pause", "withdraw"}
+
+
+def test_tasks_are_found_by_how_they_were_called_and_failed_and_the_same_are_offered_to_be_retried(
+        visitor: Visitor) -> None:
+    made = visitor.do(visitor.cluster.enqueue_many("a", [call("shop:add", day=day) for day in ("mon", "tue")],
+                                                   headers={"tenant": "acme"}, retry=Retry(max_attempts=1)))
+    for claim in visitor.do(visitor.cluster.claim("a", n=2)):
+        visitor.do(visitor.cluster.fail(claim, "KeyError: ['day']"))
+
+    seen = visitor.get("/tasks?queue=a&argument=day%3Dtue&header=tenant%3D*&error=*[*")
+    assert _ids(seen) == [str(made[1])] and "KeyError: ['day']" in seen.words and "found among 2" in seen.words
+    offered = [each for each in seen.values("a", "href") if "/act/" in each]
+    assert [each.partition("?")[0].rpartition("/")[2] for each in offered] == ["retry_all", "purge_all"]
+    assert all("argument=day%3Dtue&header=tenant%3D%2A&error=%2A%5B%2A" in each for each in offered)
+    assert [each.partition("?")[0].rpartition("/")[2] for each in visitor.get("/tasks?queue=a").values("a", "href")
+            if "/act/" in each] == ["retry_all", "purge_all", "cancel_all", "move_all"]
 
 
 def _ids(seen: Seen) -> list[str]:

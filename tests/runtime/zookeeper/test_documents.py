@@ -25,10 +25,11 @@ from skuld_py.runtime.zookeeper.documents import Documents
 DOCUMENT = Document(1, "n1", "boot", seats_of(("n1",)), "w1")
 
 
-BEGUN = "create /s/history", "create /s/history/3", "begin"
-ANEW = *BEGUN[:2], "create /s/partitions", BEGUN[2]
+MADE = "create /s/history", "create /s/history/3"
+ANEW = "create /s/partitions", "begin"
 """Somebody may have deleted the folder with all documents; a leader puts its own back."""
-WRITTEN = "create /s/history/3/r- sequential", "commit"
+BEGUN = "/s/history/3/begun"
+REVISION = "create /s/history/3/r- sequential"
 
 
 @attrs.frozen
@@ -58,6 +59,9 @@ class Client:
         self.asked.append(f"create {path}")
         return path
 
+    def set_async(self, path: str, raw: bytes, version: int) -> None:
+        self.asked.append(f"set {path} {version}")
+
     def transaction(self) -> Client:
         self.asked.append("begin")
         self.done: list[object] = []
@@ -71,6 +75,10 @@ class Client:
         self.asked.append(f"set {path} {version}")
         self.done.append(Stat(version + 1))
 
+    def check(self, path: str, version: int) -> None:
+        self.asked.append(f"check {path} {version}")
+        self.done.append(True)
+
     def commit_async(self) -> list[object]:
         self.asked.append("commit")
         return self.done
@@ -81,13 +89,21 @@ class Client:
 
 @pytest.mark.parametrize(("effect", "asked", "event"), [
     (ReadDocument(3), ["sync /s/partitions/3", "get /s/partitions/3"], DocumentRead(3, 4, DOCUMENT)),
-    (SwapDocument(3, -1, DOCUMENT), [*ANEW, "create /s/partitions/3", *WRITTEN],
-     DocumentSwapped(3, "w1", Outcome.WON, 0)),
     (SwapDocument(3, -1, DOCUMENT, is_founding=True),
-     [*ANEW, "create /s/partitions/3", *WRITTEN[:1], "create /s/history/3/begun", *WRITTEN[1:]],
+     [*MADE, *ANEW, "create /s/partitions/3", REVISION, f"create {BEGUN}", "commit"],
      DocumentSwapped(3, "w1", Outcome.WON, 0)),
-    (SwapDocument(3, 4, DOCUMENT), [*BEGUN, "set /s/partitions/3 4", *WRITTEN],
-     DocumentSwapped(3, "w1", Outcome.WON, 5))])
+    (SwapDocument(3, 4, DOCUMENT),
+     [*MADE, f"create {BEGUN}", "begin", "set /s/partitions/3 4", REVISION, f"check {BEGUN} 0", "commit"],
+     DocumentSwapped(3, "w1", Outcome.WON, 5)),
+    (SwapDocument(3, -1, attrs.evolve(DOCUMENT, put_back=1)),
+     [*MADE, f"create {BEGUN}", *ANEW, "create /s/partitions/3", REVISION, f"set {BEGUN} 0", "commit"],
+     DocumentSwapped(3, "w1", Outcome.WON, 0)),
+    (SwapDocument(3, -1, attrs.evolve(DOCUMENT, put_back=2)),
+     [*MADE, f"create {BEGUN}", f"set {BEGUN} 0", *ANEW, "create /s/partitions/3", REVISION, f"set {BEGUN} 1",
+      "commit"], DocumentSwapped(3, "w1", Outcome.WON, 0)),
+    (SwapDocument(3, 4, attrs.evolve(DOCUMENT, put_back=2)),
+     [*MADE, f"create {BEGUN}", f"set {BEGUN} 0", f"set {BEGUN} 1", "begin", "set /s/partitions/3 4", REVISION,
+      f"check {BEGUN} 2", "commit"], DocumentSwapped(3, "w1", Outcome.WON, 5))])
 def test_a_read_syncs_first_and_a_swap_names_its_version(effect: ReadDocument | SwapDocument, asked: list[str],
                                                          event: Event) -> None:
     client, told = Client(), list[Event]()

@@ -404,6 +404,33 @@ def test_a_partition_is_begun_once_and_its_leader_may_put_its_document_back(serv
             DocumentSwapped(3, "w3", Outcome.WON, 0)]
 
 
+def test_a_swap_made_of_a_document_that_was_deleted_is_lost_though_its_version_came_again(
+        server: ZooKeeperServer, cluster: str) -> None:
+    with joined(server.hosts, cluster, ANNA) as (registry, events), client_of(server) as client:
+        def swapped(version: int, write_id: str, put_back: int) -> Outcome:
+            at = len(events.all)
+            registry.perform(SwapDocument(3, version, document(write_id, put_back=put_back),
+                                          is_founding=write_id == "founded"))
+            events.wait(is_swapped, at)
+            return next(event.outcome for event in events.all[at:] if isinstance(event, DocumentSwapped))
+
+        assert (swapped(-1, "founded", 0), swapped(0, "next", 0)) == (Outcome.WON, Outcome.WON)
+        client.delete(f"/skuld/{cluster}/partitions/3")
+        assert (swapped(-1, "back", 1), swapped(0, "next", 1)) == (Outcome.WON, Outcome.WON)
+        assert (swapped(1, "late", 0), swapped(1, "third", 1)) == (Outcome.LOST, Outcome.WON)
+
+        client.delete(f"/skuld/{cluster}/history", recursive=True)
+        assert (swapped(2, "gone", 1), swapped(2, "again", 1)) == (Outcome.LOST, Outcome.WON)
+        assert swapped(3, "late", 0) is Outcome.LOST
+
+        client.set(f"/skuld/{cluster}/partitions/3", document("by hand").encode())
+        assert swapped(4, "mine", 0) is Outcome.LOST
+        at = len(events.all)
+        registry.perform(ReadDocument(3))
+        events.wait(DocumentRead(3, 4, document("by hand", put_back=1)), at)
+        assert swapped(4, "mine", 1) is Outcome.WON
+
+
 def test_each_revision_is_kept_with_its_writer_and_its_time_and_the_oldest_go(
         server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(histories, "KEPT", 3)

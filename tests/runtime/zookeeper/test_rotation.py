@@ -204,7 +204,7 @@ def test_one_rotation_is_ended_before_the_next(town: Town) -> None:
     town.begin()
     third = attrs.evolve(town.new, pair=fresh(), zookeeper="skuld:third",
                          before=Before(town.new.pair.public, town.new.zookeeper))
-    with pytest.raises(Refused, match="skuld cluster rotate --finish"):
+    with pytest.raises(Refused, match="skuld cluster rotate NAME --finish"):
         begin_rotation(Servers(town.server.hosts, lambda: (*third.logins, town.old.zookeeper)), third)
     with pytest.raises(Refused, match="give the newer file"):
         end_rotation(town.asked_by(town.old), town.old)

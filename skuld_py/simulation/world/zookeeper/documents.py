@@ -59,6 +59,8 @@ class Documents(Writes):
         self.on_written: list[Callable[[int, int, Document | None, Document], None]] = []
         self._begun: dict[int, None] = {}
         """Partitions that have a history: one is begun once."""
+        self._returned: dict[int, int] = {}
+        """How often the documents of partitions were put back."""
         self._removed: dict[int, list[tuple[int, int]]] = {}
         """When a document was removed, and how many writes there had been by then, by partition."""
         self._scribbles: dict[tuple[int, int], bytes] = {}
@@ -167,6 +169,7 @@ class Documents(Writes):
         for partition in [*self.documents]:
             self.remove(partition)
         self._begun.clear()
+        self._returned = {partition: document.put_back for partition, document in documents.items()}
         for partition, document in documents.items():
             self._put(partition, Document.decode(document.encode()))
 
@@ -207,6 +210,11 @@ class Documents(Writes):
         if version != effect.version or (effect.is_founding and effect.partition in self._begun):
             self.counts["begun only once"] += version == effect.version
             return False
+        put_back = effect.document.put_back
+        if put_back != self._returned.get(effect.partition, 0) + (effect.version < 0 and put_back > 0):
+            self.counts["made of a document before it was put back"] += 1
+            return False
+        self._returned[effect.partition] = put_back
         self._take(effect.partition, before, effect.document)
         return True
 
