@@ -130,12 +130,12 @@ def test_a_checkpoint_is_no_larger_than_one_may_be() -> None:
 def test_who_speaks_an_older_protocol_is_not_told_what_is_frozen() -> None:
     said = m.Steered(1, 4, 0, (), (m.FrozenRow(3, "ann", 0),))
 
-    assert decode(encode(Envelope("n", "c", (said,), 4))).messages == (said,)
+    assert decode(encode(Envelope("n", "c", (said,), 5))).messages == (said,)
     assert decode(encode(Envelope("n", "c", (said,), 3))).messages == (m.Steered(1, 4, 0, ()),)
 
 
 def test_who_speaks_an_older_protocol_is_asked_for_tasks_of_any_key() -> None:
     asked = m.List(1, "q", b"", 9, key="a")
 
-    assert decode(encode(Envelope("", "c", (asked,), 4))).messages == (asked,)
+    assert decode(encode(Envelope("", "c", (asked,), 5))).messages == (asked,)
     assert decode(encode(Envelope("", "c", (asked,), 3))).messages == (m.List(1, "q", b"", 9),)

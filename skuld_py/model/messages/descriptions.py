@@ -73,8 +73,8 @@ class NodeRow:
     is_silent: bool = fields.truth(default=False, since=3)
     workers: int = fields.number(default=0, since=3)
     slots: int = fields.number(default=0, since=3)
-    is_leaving: bool = fields.truth(default=False, since=3)
-    watches: str = fields.text(200, default="", since=3)
+    is_leaving: bool = fields.truth(default=False, since=5)
+    watches: str = fields.text(200, default="", since=5)
 
 
 @attrs.frozen

@@ -47,7 +47,7 @@ class RefusalRow:
 
     partition: int = fields.partition()
     reason: str = fields.text()
-    is_uncertain: bool = fields.truth(default=False, since=3)
+    is_uncertain: bool = fields.truth(default=False, since=5)
 
 
 @attrs.frozen
@@ -70,7 +70,7 @@ class Steered(Message):
     changed: int = fields.number()
     next: int = fields.number()
     refused: tuple[RefusalRow, ...] = fields.rows(RefusalRow, STEERED_MAX)
-    frozen: tuple[FrozenRow, ...] = fields.rows(FrozenRow, STEERED_MAX, default=(), since=4)
+    frozen: tuple[FrozenRow, ...] = fields.rows(FrozenRow, STEERED_MAX, default=(), since=5)
 
 
 @attrs.frozen
@@ -80,7 +80,7 @@ class Retire(Message):
     and as ``too_few_nodes`` where too few would be left to keep all copies."""
 
     roles = ROLE_CLIENT
-    since = 3
+    since = 5
     request: int = fields.number()
     node: str = fields.wide_name()
     is_back: bool = fields.truth()

@@ -111,7 +111,7 @@ class List(Message):
     until_ms: int = fields.number(default=0)
     place: int = fields.number(0, PARTITIONS_MAX, default=0, since=3)
     with_errors: bool = fields.truth(default=False, since=3)
-    key: str = fields.text(KEY_CHARS_MAX, default="", since=4)
+    key: str = fields.text(KEY_CHARS_MAX, default="", since=5)
 
 
 @attrs.frozen
