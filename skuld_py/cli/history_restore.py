@@ -97,8 +97,9 @@ def _brought(client: Client, into: str, rows: list[Any], windows: list[float], a
         if half := len(rows) // 2:
             return [*_brought(client, into, rows[:half], windows, as_json),
                     *_brought(client, into, rows[half:], windows, as_json)]
-        print_event(as_json, f"{rows[0]['id']} is not back: what 'skuld history ROOT --json' shows of it is larger than"
-                    f" a payload may be ({refusal.message})", event="left", id=rows[0]["id"], why=refusal.message)
+        print_event(as_json, f"{rows[0]['id']} is not back: what 'skuld history ROOT --json' shows of it is larger"
+                    f" than a payload may be ({refusal.message})", event="left", id=rows[0]["id"],
+                    why=refusal.message)
         return [False]
     client.cancel(*made)
     for row, new in zip(rows, made, strict=True):
