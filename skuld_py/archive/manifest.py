@@ -191,16 +191,24 @@ class Manifest:
             state = State()
         if state.version == 0 and newest:
             state = _state_of(*_parsed(self._snapshot(newest)))
+            self._check_same(state.archive)
         last = max(changes, default=0)
         if max(newest, last) < self.state.version:
             raise Refused("turned_back", f"root: {self._directory} was turned back: it had {self.state.version}"
                           f" changes, and has {max(newest, last)}; start again, so that what went is written anew")
         for number in range(state.version + 1, last + 1):
             document, path = _parsed(self._change(number))
+            self._check_same(str(document.get("archive", "")))
             state.archive = state.archive or str(document.get("archive", ""))
             state.take(_change_of(document, path))
         self.state = state
         return state
+
+    def _check_same(self, archive: str) -> None:
+        """Another archive that was mounted here would be written on as if it were this one."""
+        if self.state.archive and archive and archive != self.state.archive:
+            raise Refused("turned_back", f"root: {self._directory} is of another archive now; mount the one that"
+                          " was there, or start again")
 
     def _create(self, path: Path, document: Mapping[str, Any]) -> bool:
         draft = self._written(path, document)

@@ -151,10 +151,9 @@ def _check_known(place: Any, nodes: str, timeout_s: float) -> None:
     """Refuse a place without an archive where the cluster has one elsewhere, before anything is made there."""
     from skuld_py.archive.drafts import unwritable
     from skuld_py.archive.manifest import Manifest
-    from skuld_py.archive.places import LocalPlace
     from skuld_py.client.archiving import other_archive
 
-    if not isinstance(place, LocalPlace):
+    if not _is_written_here(place):
         return
     try:
         os.scandir(next(path for path in (place.root, *place.root.parents) if path.exists())).close()

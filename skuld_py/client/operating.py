@@ -36,7 +36,7 @@ class Frozen:
 class Overseen:
     """``changed``: of how many partitions something was changed; ``refused``: partition -> why it cannot be.
     ``frozen``: partitions that a node in quarantine leads on, until ``unfreeze`` or the end of what holds them; a
-    cluster of rules before 4 does not tell."""
+    cluster of rules before 5 does not tell."""
 
     changed: int
     refused: Mapping[int, str]

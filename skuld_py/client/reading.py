@@ -222,7 +222,7 @@ class Reading:
         others left out here. ``partition``: only those of this one; all partitions may so be read side by side. A
         node of a release before 0.2 gives those of all the same. ``after``: only those behind this id, whether
         there is such a task or not. ``key``: only those of this ordering key; nodes look for them, in one
-        partition if the queue is named too. Nodes of a cluster of rules before 4 give the tasks of all keys, and
+        partition if the queue is named too. Nodes of a cluster of rules before 5 give the tasks of all keys, and
         the others are left out here.
         """
         wanted = Wanted(function, argument, header, error)

@@ -125,9 +125,9 @@ async def until_stopping(call: Call, pages: AsyncIterator[list[T]]) -> AsyncIter
 
 async def status(call: Call) -> dict[str, Any]:
     """The cluster."""
-    greeted, described = await call.client.greeting(), await call.client.status()
-    return situations.status_of(Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, described,
-                                      now_ms=round(time() * 1000)))
+    greeted, seen = await call.client.greeting(), await call.client.overview()
+    return situations.status_of(Facts(greeted.cluster, greeted.replicas, greeted.skew_ms, seen.described,
+                                      now_ms=round(time() * 1000), silent=seen.silent, untold=seen.untold))
 
 
 async def workers(call: Call) -> WorkersDocument:

@@ -56,6 +56,24 @@ def test_an_archive_that_was_turned_back_under_its_writer_gets_nothing_more_of_i
     assert kept(root) == ids_of(TASKS)
 
 
+def test_another_archive_that_is_mounted_at_the_root_is_not_written_on(tmp_path: Path) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    with Site.held(other) as site:
+        site.store.begin()
+        site.store.write("a", rows_of(TASKS[:2]))
+        site.store.write("b", rows_of(TASKS[2:4]))
+    with Site.held(root) as site:
+        site.store.begin()
+        site.store.write("c", rows_of(TASKS[:3]))
+        shutil.rmtree(root / DIRECTORY)
+        shutil.copytree(other / DIRECTORY, root / DIRECTORY)
+
+        with pytest.raises(Refused, match="of another archive now"):
+            site.store.write("d", rows_of(TASKS[3:]))
+    assert sorted(each.name for each in (root / DIRECTORY).iterdir()) == sorted(
+        each.name for each in (other / DIRECTORY).iterdir())
+
+
 def test_a_clock_that_was_set_forward_has_nothing_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_site, "now_ms", lambda: 2 * 10**12 + 50 * YEAR_MS)
     with Site.held(tmp_path) as site:

@@ -19,6 +19,7 @@ from skuld_py.gateway.dashboard.quota_counts import KEPT_S, QuotaCounts
 from skuld_py.gateway.dashboard.rates import Rates
 from skuld_py.gateway.dashboard.rendering import POLICY, spark
 from skuld_py.model import messages as m
+from skuld_py.model.overview import Overview
 from skuld_py.node.leadership import requests
 from skuld_py.node.reads import listing
 from skuld_py.verbs.options import STATES
@@ -356,14 +357,34 @@ def test_members_are_shown_with_whom_each_watches_and_who_leaves(
     assert "leaves" in visitor.get("/members").words and f"node {name} is taken out" in visitor.get("").words
 
 
+def test_what_nodes_that_keep_a_partition_did_not_tell_is_shown(visitor: Visitor) -> None:
+    seen = visitor.do(visitor.cluster.status())
+
+    async def overview() -> Any:
+        return Overview(seen, {"c:1": "no answer"}, frozenset(row.partition for row in seen.partitions))
+
+    visitor.cluster.overview = overview
+    assert "c:1" in visitor.get("").words
+
+
+def test_what_would_do_more_than_the_page_shows_is_not_offered(visitor: Visitor) -> None:
+    def offered(query: str) -> set[str]:
+        seen = visitor.get(f"/tasks?queue=q&{query}").values("a", "href")
+        return {each.partition("?")[0].rpartition("/")[2] for each in seen if "_all?" in each}
+
+    assert offered("") == {"retry_all", "purge_all", "cancel_all", "move_all"}
+    assert offered("state=dead") == {"retry_all"}
+    assert offered("state=waiting") == offered("state=dead&state=waiting") == set()
+
+
 def test_what_waits_for_an_archive_is_shown_of_each_node(visitor: Visitor) -> None:
     seen = attrs.evolve(visitor.do(visitor.cluster.status()), collections=(
         m.CollectionRow("h:1", 3, 0, (), 12_345, 1_795_000_000_000),))
 
-    async def status() -> Any:
-        return seen
+    async def overview() -> Any:
+        return Overview(seen)
 
-    visitor.cluster.status = status
+    visitor.cluster.overview = overview
     words = visitor.get("/members").words
     assert "to be archived" in words and "12,345" in words and "2026-11-18" in words
 
