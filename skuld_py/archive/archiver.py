@@ -163,7 +163,7 @@ class _Partition:
     @property
     def may_be_asked(self) -> bool:
         """Whether another page may be on offer. One that offers a single page gives it again until it is gone."""
-        return not self.is_done and not (self.is_old and (self.unconfirmed or self.is_stuck))
+        return not self.is_done and not (self.is_old and self.unconfirmed)
 
 
 @attrs.define

@@ -422,21 +422,6 @@ def test_a_run_is_done_when_all_is_gone_that_had_ended_when_it_began(upto_ms: in
     assert {question.wanted_ms for question in asked[PARTITIONS:]} == (set() if is_done else {101, 102, 103})
 
 
-def test_a_leader_of_an_earlier_release_is_not_asked_for_ever_for_a_page_that_cannot_be_written() -> None:
-    over, asked = world(2, 2), list[int]()
-    refused, offered = refusing(over, 0), over.offered
-
-    def counted(questions: Sequence[Question]) -> list[Page | SkuldError]:
-        asked.append(len(questions))
-        assert len(asked) < 1_000, "it asks for ever"
-        return offered(questions)
-    over.offered = counted  # type: ignore[method-assign]
-
-    report = archiver(over).run(wait_s=3)
-
-    assert report.refused == refused and not report.is_done
-
-
 def test_what_cannot_be_written_is_no_end_of_the_rest_and_the_run_says_so() -> None:
     over = world(8, 8, ahead=2)
     refused = refusing(over, 0)

@@ -23,11 +23,8 @@ MUTANTS: tuple[Mutant, ...] = (
            KEPT + "test_a_task_goes_out_of_a_large_file_a_row_group_at_a_time", seeds=0),
     mutant("archive-of-another", "an archive that is mounted in place of one is written on",
            "Manifest._check_same", "if self.state.archive and archive and archive != self.state.archive:",
-           "if False:", "D7", ROOTS + "test_another_archive_that_is_mounted_at_the_root_is_not_written_on", seeds=0),
-    mutant("archive-stuck-with-an-old-leader", "an old leader is asked for ever for what cannot be written",
-           "_Partition.may_be_asked", "(self.unconfirmed or self.is_stuck)", "self.unconfirmed", "X1",
-           "tests/archive/test_archiver.py::"
-           "test_a_leader_of_an_earlier_release_is_not_asked_for_ever_for_a_page_that_cannot_be_written", seeds=0),
+           "if False:", "D7",
+           ROOTS + "test_another_archive_that_is_mounted_at_the_root_is_not_written_on", seeds=0),
     mutant("archive-learns-large", "a batch has a large file learnt whole", "arrow_files.digests_of",
            "\n              & pc.field(\"id\").isin([*among])) if", ") if", "X1",
            KEPT + "test_of_a_large_file_is_learnt_what_a_batch_has_and_no_more", seeds=0),
