@@ -22,7 +22,8 @@ from skuld_py.model.task import Task
 
 DEPTH, TASKS = 16, 20_000
 """How far causes are followed, and how many tasks are asked for in one batch, at most."""
-ASKED_AT_ONCE = 500
+ASKED_AT_ONCE = 48
+"""A task that is asked for comes whole, with a payload of up to a MiB."""
 FAILED = ("dead", "cancelled")
 DEP_FAILED = "dep_failed"
 _DEATH, _DEPS, _ENQUEUED, _ENDED_MS, _ENDED = map([*COLUMNS].index, (
