@@ -125,11 +125,13 @@ class Candidacy:
     def _heed(self, now_ms: int, event: DocumentRead) -> list[Effect]:
         """A leader sees its document: as it is, or as another one, an operator mostly, has changed it. With a
         write under way it is not clear which of the two is newer; then it is read once more. One that is gone is
-        put back, if that may be."""
+        put back, if that may be; how often that was before, who reads may know better."""
         election = self._election
         if event.version < 0 and self._written is None:
             self._is_reading = self._is_in_doubt = False
-            self._gone = self._gone or PuttingBack(election.document, self._vnode.me.name)
+            put_back = max(election.document.put_back, event.document.put_back)
+            self._gone = self._gone or PuttingBack(attrs.evolve(election.document, put_back=put_back),
+                                                   self._vnode.me.name)
             return self._put_back(now_ms)
         self._gone = None
         if self._is_reading:

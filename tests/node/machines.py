@@ -67,6 +67,8 @@ class Machines:
         self.revisions: dict[int, list[Revision]] = {}
         self.returned: dict[int, int] = {}
         """How often the documents of partitions were put back."""
+        self.doubted: dict[tuple[str, int], None] = {}
+        """Who is to read how often a document was put back, since its swap failed by that."""
         self.answers: list[tuple[bytes, m.Message]] = []
         self.flying: deque[tuple[str, Event]] = deque()
         self.now_ms = 1_000_000
@@ -132,6 +134,10 @@ class Machines:
             case ReadDocument():
                 version, document = self.documents.get(effect.partition, (-1, NOBODY))
                 was_there = version < 0 and effect.partition in self.revisions
+                if (name, effect.partition) in self.doubted:
+                    del self.doubted[name, effect.partition]
+                    document = attrs.evolve(document, put_back=max(document.put_back,
+                                                                   self.returned.get(effect.partition, 0)))
                 self.flying.append((name, DocumentRead(effect.partition, version, document, was_there)))
             case ReadRevisions():
                 told = None if self.is_in_doubt else tuple(self.revisions[effect.partition][: effect.most])
@@ -144,6 +150,8 @@ class Machines:
                 is_of_it = put_back == returned + (effect.version < 0 and put_back > 0)
                 is_won = version == effect.version and not is_begun and is_of_it
                 outcome = Outcome.WON if is_won else Outcome.LOST
+                if version == effect.version and not is_begun and not is_of_it:
+                    self.doubted[name, effect.partition] = None
                 if is_won:
                     self.returned[effect.partition] = put_back
                     self.write(effect.partition, effect.document, name)

@@ -270,6 +270,8 @@ def test_who_remains_renews_no_claim_whose_task_the_lost_may_have_granted_to_ano
     renewed = machines.answers_to(b"client")[-1]
     held_by_two = isinstance(renewed, m.Renewed) and any(unpack_u64(renewed.ends))
     assert machines.now_ms < second.batches[0].end_ms and not held_by_two, "the task has two holders"
+    assert isinstance(renewed, m.Renewed)
+    assert unpack_u64(renewed.unknown) == (0,), "it is not lost: its lease runs on"
     machines.pass_time(machines.documents[0][1].no_grant_before_ms - machines.now_ms)
     machines.ask(last, m.Claim(6, "q", 1, 5_000, 1_000, "third"))
     machines.pass_time(100)

@@ -65,6 +65,20 @@ def test_a_swap_that_was_decided_before_the_deletion_finds_no_document_of_its_ve
     assert (machines.documents[0][1].leader, machines.documents[0][1].epoch) == (leader, old.epoch)
 
 
+def test_one_that_was_written_by_hand_and_deleted_at_once_is_back_though_it_did_not_say_how_often() -> None:
+    machines = led()
+    delete(machines)
+    machines.pass_time(1_000)
+    _, known = machines.documents[0]
+    assert known.put_back == 1
+    machines.write(0, attrs.evolve(known, put_back=0, write_id="by hand"))
+    machines.deliver(len(machines.flying))
+    delete(machines)
+    machines.pass_time(3_000)
+    assert 0 in machines.documents, "its leader never finds out how often it was put back"
+    assert machines.documents[0][1].put_back == 2
+
+
 def test_another_document_of_the_version_that_its_leader_knows_is_noted() -> None:
     machines = led()
     version, known = machines.documents[0]

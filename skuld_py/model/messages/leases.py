@@ -67,7 +67,8 @@ class Renew(Message):
 class Renewed(Message):
     """New ends; 0 where the claim is lost, or where the row is ``unknown``.
 
-    ``unknown``: rows, by index, whose leader did not answer in time. They may be renewed or not. ``cancelled``:
+    ``unknown``: rows, by index, whose leader did not answer in time, so that they may be renewed or not, or has to
+    wait for a barrier and renewed none; of a leader of an earlier release those are lost. ``cancelled``:
     rows whose task is cancelled: their holders should stop and release, though the lease runs on. To
     ``Conclude``, a row's end is when its task may be claimed again, and of a release the end of its lease.
     """

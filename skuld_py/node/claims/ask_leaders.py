@@ -77,7 +77,7 @@ class Referral(Operation):
         self.patience_ms = 2 * operations.view.timing.resend_ms
         self._speak_ms = self.deadline_ms
         self._verdicts: dict[ClaimRow, Verdict | None] = {}
-        """None where a verdict leaves in doubt whether an earlier question was carried out."""
+        """None where a leader cannot say, or leaves in doubt whether an earlier question was carried out."""
         self._unasked: list[ClaimRow] = list(dict.fromkeys(rows))
         self._asked: list[LeaderQuestion] = []
         self._failure: m.Failed | None = None
@@ -88,8 +88,9 @@ class Referral(Operation):
         """The message that asks a leader about some of the rows."""
         raise NotImplementedError
 
-    def verdicts_of(self, message: m.Message) -> list[Verdict]:
-        """The verdicts in an answer; None when it is no answer to this question."""
+    def verdicts_of(self, message: m.Message) -> Sequence[Verdict | None]:
+        """The verdicts in an answer, None where the leader cannot say; there are none when it is no answer to this
+        question."""
         raise NotImplementedError
 
     def is_refusal(self, verdict: Verdict) -> bool:
@@ -128,7 +129,7 @@ class Referral(Operation):
             self._ask_leaders(now_ms)
         self._speak_if_due(now_ms)
 
-    def on_verdicts(self, now_ms: int, question: LeaderQuestion, verdicts: Sequence[Verdict]) -> None:
+    def on_verdicts(self, now_ms: int, question: LeaderQuestion, verdicts: Sequence[Verdict | None]) -> None:
         """Take a leader's verdicts."""
         self._asked.remove(question)
         if not self._verdicts:
@@ -136,7 +137,8 @@ class Referral(Operation):
             self.operations.timers.set(self._speak_ms, self)
         for row, verdict in zip(question.rows, verdicts, strict=True):
             was_asked_before = question.was_repeated or row in self._doubted
-            self._verdicts[row] = None if was_asked_before and self.is_refusal(verdict) else verdict
+            is_in_doubt = verdict is not None and was_asked_before and self.is_refusal(verdict)
+            self._verdicts[row] = None if is_in_doubt else verdict
         self._speak_if_due(now_ms)
 
     def on_failed(self, now_ms: int, question: LeaderQuestion, failure: m.Failed) -> None:
@@ -181,12 +183,13 @@ class Referral(Operation):
 class ClaimReferral(Referral):
     """About claims; answered by ``Renewed``."""
 
-    def verdicts_of(self, message: m.Message) -> list[Verdict]:
+    def verdicts_of(self, message: m.Message) -> Sequence[Verdict | None]:
         """Ends; 0 where a claim is lost."""
         if not isinstance(message, m.Renewed):
             return []
-        cancelled = columns.unpack_u64(message.cancelled)
-        return [(end_ms, index in cancelled) for index, end_ms in enumerate(columns.unpack_u64(message.ends))]
+        unknown, cancelled = columns.unpack_u64(message.unknown), columns.unpack_u64(message.cancelled)
+        return [None if index in unknown else (end_ms, index in cancelled)
+                for index, end_ms in enumerate(columns.unpack_u64(message.ends))]
 
     def is_refusal(self, verdict: Verdict) -> bool:
         """The claim is lost."""
@@ -265,7 +268,7 @@ class ReviveOperation(Referral):
         """For the leader to decide."""
         return m.Revive(request, b"".join(row[0] for row in rows))
 
-    def verdicts_of(self, message: m.Message) -> list[Verdict]:
+    def verdicts_of(self, message: m.Message) -> Sequence[Verdict]:
         """``Revival``s."""
         return [(outcome, False) for outcome in message.outcomes] if isinstance(message, m.Revived) else []
 

@@ -6,7 +6,8 @@ answered as before, and recorded again where it was not: the same word of the sa
 the same revival a second one.
 
 Nor is a claim renewed while its partition waits for the end of what voters that were given up may have granted:
-one that looks like the newest here may have been ended by them, and its task granted to another holder.
+one that looks like the newest here may have been ended by them, and its task granted to another holder. Nor is it
+called lost, for its lease runs on: whether it could be renewed is unknown.
 
 A lease is renewed as a whole or not at all, since its holder counts the whole one from when it asked. One that
 would end beyond the document's horizon waits until that has moved, as grants do; while ZooKeeper is away it stays
@@ -59,10 +60,12 @@ class Verdicts:
     change: Change
     cancelled: Sequence[bytes] = ()
     """Those of the tasks that are cancelled."""
+    unknown: Sequence[ClaimRow] = ()
+    """Rows on which nothing can be said yet."""
 
 
 Judge = Callable[[Vnode, Sequence[ClaimRow]], Verdicts]
-Answer = Callable[[Mapping[ClaimRow, int], Collection[bytes]], m.Message]
+Answer = Callable[[Mapping[ClaimRow, int], Collection[bytes], Collection[ClaimRow]], m.Message]
 
 
 def lead_renewal(horizons: Horizons, operations: Operations, now_ms: int, origin: Origin,
@@ -76,7 +79,7 @@ def lead_renewal(horizons: Horizons, operations: Operations, now_ms: int, origin
     rows = rows_of(request.ids, request.tokens)
     _lead(operations, now_ms, origin, rows,
           lambda vnode, part: judge_renewals(vnode, now_ms, part, request.lease_ms),
-          lambda told, cancelled: _renewed(origin, rows, told, cancelled))
+          lambda told, cancelled, unknown: _renewed(origin, rows, told, cancelled, unknown))
 
 
 def _may_reach(view: View, now_ms: int, request: m.Renew) -> bool:
@@ -122,14 +125,14 @@ def lead_conclusion(operations: Operations, now_ms: int, origin: Origin, request
     _lead(operations, now_ms, origin, rows,
           lambda vnode, part: judge_conclusions(vnode, now_ms, part, request.kind, request.delay_ms, errors,
                                                  request.is_final),
-          lambda told, cancelled: _renewed(origin, rows, told, cancelled))
+          lambda told, cancelled, unknown: _renewed(origin, rows, told, cancelled, unknown))
 
 
 def lead_revival(operations: Operations, now_ms: int, origin: Origin, request: m.Revive) -> None:
     """The leader's side of ``Revive``."""
     rows = [(task_id, 0) for task_id in ids.split(request.ids)]
     _lead(operations, now_ms, origin, rows, lambda vnode, part: judge_revivals(vnode, now_ms, part),
-          lambda told, _: m.Revived(origin.request, bytes(told[row] for row in rows)))
+          lambda told, *_: m.Revived(origin.request, bytes(told[row] for row in rows)))
 
 
 def _lead(operations: Operations, now_ms: int, origin: Origin, rows: Sequence[ClaimRow], judge: Judge,
@@ -143,13 +146,15 @@ def _lead(operations: Operations, now_ms: int, origin: Origin, rows: Sequence[Cl
     verdicts = {led[partition]: judge(led[partition], part) for partition, part in by_partition.items()}
     told = {row: number for verdict in verdicts.values() for row, number in verdict.told.items()}
     cancelled = dict.fromkeys(task_id for verdict in verdicts.values() for task_id in verdict.cancelled)
+    unknown = dict.fromkeys(row for verdict in verdicts.values() for row in verdict.unknown)
     changes = {vnode: verdict.change for vnode, verdict in verdicts.items() if verdict.change.ids}
-    AmendOperation(operations, origin, now_ms, changes, answer(told, cancelled)).start(now_ms)
+    AmendOperation(operations, origin, now_ms, changes, answer(told, cancelled, unknown)).start(now_ms)
 
 
 def _renewed(origin: Origin, rows: Sequence[ClaimRow], told: Mapping[ClaimRow, int],
-             cancelled: Collection[bytes]) -> m.Message:
-    return m.Renewed(origin.request, columns.pack_u64([told.get(row, 0) for row in rows]), b"",
+             cancelled: Collection[bytes], unknown: Collection[ClaimRow]) -> m.Message:
+    return m.Renewed(origin.request, columns.pack_u64([told.get(row, 0) for row in rows]),
+                     columns.pack_u64([index for index, row in enumerate(rows) if row in unknown]),
                      columns.pack_u64([index for index, row in enumerate(rows)
                                        if row[0] in cancelled and told.get(row)]))
 
@@ -160,7 +165,7 @@ def judge_renewals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], lease_ms
     if not lease_ms:
         return judge_conclusions(vnode, now_ms, rows, RELEASED, 0, {})
     if now_ms < vnode.election.document.no_grant_before_ms:
-        return Verdicts({}, Change())
+        return Verdicts({}, Change(), unknown=rows)
     known = vnode.replica.histories([row[0] for row in rows])
     amendments: list[Amendment] = []
     cancelled: list[bytes] = []

@@ -154,9 +154,10 @@ class Documents:
         return attrs.evolve(document, put_back=put_back)
 
     def _gone(self, partition: int) -> Event:
-        """There is no document; whether there was one is asked behind that, so what was begun meanwhile counts."""
+        """There is no document; whether there was one is asked behind that, so what was begun meanwhile counts. It
+        may have been deleted as somebody had written it, so it is mended as others are."""
         try:
-            return DocumentRead(partition, -1, NOBODY, self._histories.has(partition))
+            return DocumentRead(partition, -1, self._mended(partition, NOBODY), self._histories.has(partition))
         except (KazooException, KazooTimeoutError) as problem:
             self._complain(partition, problem)
             return ReadFailed(partition)

@@ -430,6 +430,14 @@ def test_a_swap_made_of_a_document_that_was_deleted_is_lost_though_its_version_c
         events.wait(DocumentRead(3, 4, document("by hand", put_back=1)), at)
         assert swapped(4, "mine", 1) is Outcome.WON
 
+        client.set(f"/skuld/{cluster}/partitions/3", document("by hand").encode())
+        client.delete(f"/skuld/{cluster}/partitions/3")
+        assert swapped(-1, "mine", 1) is Outcome.LOST
+        at = len(events.all)
+        registry.perform(ReadDocument(3))
+        events.wait(DocumentRead(3, -1, attrs.evolve(NOBODY, put_back=1), was_there=True), at)
+        assert swapped(-1, "mine", 2) is Outcome.WON
+
 
 def test_each_revision_is_kept_with_its_writer_and_its_time_and_the_oldest_go(
         server: ZooKeeperServer, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
