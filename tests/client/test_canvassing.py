@@ -50,7 +50,7 @@ class World:
                     self.now_s += step.within_s
                     step = flow.throw(self.silence())
                 else:
-                    step = flow.send(Answered(seen_by(name, BARRIER), 0.0))
+                    step = flow.send(Answered(seen_by(name, BARRIER, owners=self.owners), 0.0))
         except StopIteration as end:
             overview: Overview = end.value
             return overview

@@ -72,6 +72,12 @@ MUTANTS: tuple[Mutant, ...] = (
          CANVASS + "who_is_another_one_or_cannot_know_does_not_tell"),
     told("told-by-another", "what another node tells counts as the word of the one asked", "Canvass.hear",
          "if told.node != name:", "if False:", CANVASS + "who_is_another_one_or_cannot_know_does_not_tell"),
+    told("told-by-who-votes-no-more", "a node tells of a partition that it does not keep by its own account",
+         "overview._can_tell", "(seen.cohort if known.cohort else keepers_of(seen))", "keepers_of(known)",
+         CANVASS + "who_does_not_know_that_it_votes_does_not_tell"),
+    told("told-before-reading", "a node tells of a partition whose document it has not read",
+         "overview._can_tell", "seen.cohort if known.cohort else keepers_of(seen)", "keepers_of(seen)",
+         CANVASS + "who_does_not_know_that_it_votes_does_not_tell"),
     told("told-for-all", "who has answered is taken to have told of all partitions", "Canvass.hear",
          "if name in keepers]", "]", "tests/client/test_canvassing.py::"
          "test_a_partition_is_told_of_by_who_keeps_it"),
