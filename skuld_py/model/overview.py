@@ -23,8 +23,9 @@ import attrs
 
 from skuld_py.model import messages as m
 
-EACH_S, TOTAL_S = 2.0, 5.0
-"""For how long one node is asked, and all of them one after the other."""
+EACH_S, SILENCE_S, TOTAL_S = 2.0, 5.0, 30.0
+"""For how long one node is asked, how long all that do not answer are waited for, and how long all takes at most:
+who answers takes no time from the others."""
 CONNECTED = "connected"
 
 
