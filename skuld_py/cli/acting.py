@@ -13,8 +13,10 @@ from typing import Any
 
 import click
 
+from skuld_py.cli.failures import REFUSED
 from skuld_py.cli.options import client_options, connected
 from skuld_py.cli.values import CLAIM_TOKEN, HEADER, MOMENT, PAST, TASK_ID, TOKEN, Duration
+from skuld_py.verbs.documents import Overseen
 from skuld_py.verbs.options import (
     REQUIRED,
     STATES,
@@ -64,8 +66,16 @@ def made_of(verb: Verb) -> click.Command:
             done = done_at_once(act, client, {**given, "progress": show_progress} if verb.is_long else given)
         words, facts = says(done, given)
         print_event(as_json, words, **_claim_in(given), **facts)
+        if verb.answers is Overseen:
+            leave_if_refused(facts)
 
     return click.command(verb.command.split()[-1], help=act.__doc__)(run)
+
+
+def leave_if_refused(done: Mapping[str, Any]) -> None:
+    """End as refused where a wish was refused of partitions and changed none. Why is printed by then."""
+    if done["refused"] and not done["changed"]:
+        click.get_current_context().exit(REFUSED)
 
 
 def taking(*options: Option) -> Callable[[Command], Command]:

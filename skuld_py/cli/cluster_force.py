@@ -38,6 +38,7 @@ def force_epoch(nodes: str, timeout_s: float, as_json: bool, partition: int | No
       skuld cluster force-epoch --all --yes
       skuld cluster force-epoch --all --noted
     """
+    from skuld_py.cli.acting import leave_if_refused
     from skuld_py.cli.showing import print_event
     from skuld_py.verbs.operators import say_done, told
 
@@ -50,6 +51,7 @@ def force_epoch(nodes: str, timeout_s: float, as_json: bool, partition: int | No
         done = client.force_epoch(partition, noted=noted, reason=reason)
     words, document = say_done("noted" if noted else "forced")(told(done), {})
     print_event(as_json, words, **document)
+    leave_if_refused(document)
 
 
 def _is_confirmed(whose: str) -> bool:

@@ -33,7 +33,8 @@ def list_tasks(queue: str | None, limit: int | None, nodes: str, timeout_s: floa
 
     What --function, --argument, --header and --error ask for nodes do not know: all other tasks are read, too.
     With --error, '*' for any, the error stands behind each task. 'skuld bulk' does something to all that are
-    found so. When there are none it prints nothing, and says so on standard error.
+    found so, but has no --key and no --state. When there are none it prints nothing, and says so on standard
+    error.
 
     \b
     Examples:

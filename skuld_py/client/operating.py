@@ -8,12 +8,12 @@ and what is refused now may be refused because it was done then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
 from skuld_py.client import checking
-from skuld_py.client.asking import Work, as_part, ask, verb
+from skuld_py.client.asking import Answered, Work, as_part, ask, verb
 from skuld_py.client.node_names import node_name
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.model import messages as m
@@ -183,8 +183,8 @@ class Operating:
         uncertain = list[int]()
         doubted, pages = _not_refused if kind == "force" or epoch else None, 0
         while True:
-            told = (yield from as_part(pages, ask(m.Steered, m.Steer(
-                0, kind, first, count, node, self.holder, reason, for_ms, epoch), doubted=doubted))).message
+            asked = m.Steer(0, kind, first, count, node, self.holder, reason, for_ms, epoch)
+            told = (yield from as_part(pages, _steered(asked, doubted))).message
             changed, pages = changed + told.changed, pages + 1
             refused.update((row.partition, row.reason) for row in told.refused)
             uncertain += [row.partition for row in told.refused if row.is_uncertain]
@@ -198,6 +198,17 @@ class Operating:
             raise Refused("conflict", f"partition: {partition} stays as it is: {refused[partition]}",
                           partition=partition)
         return Overseen(changed, refused, frozen)
+
+
+def _steered(asked: m.Steer, doubted: Callable[[m.Message], m.Message] | None) -> Work[Answered[m.Steered]]:
+    """Ask; a node of an earlier release says only which kinds it knows, so what helps is said here."""
+    try:
+        return (yield from ask(m.Steered, asked, doubted=doubted))
+    except Refused as refusal:
+        if refusal.code != "malformed" or not refusal.message.startswith("kind: "):
+            raise
+        raise Refused(refusal.code, f"{refusal.message}. The node that was asked is of an earlier release: upgrade"
+                      " the nodes, or name one of this release with --nodes", **refusal.facts) from refusal
 
 
 def _not_refused(answer: m.Message) -> m.Message:

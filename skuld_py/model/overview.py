@@ -4,9 +4,11 @@ A node knows what is held of a partition, and what bars its leader from granting
 Where nodes are more than copies, others are asked too: live ones that vote in partitions of which nobody has told
 yet, the one that votes in most of them first. Each is asked once at most, and nobody where the first keeps all.
 
-Invariant: of a partition nothing is taken for known that no voter of it has told. Where none did it is ``untold``,
-whatever it looks like from outside; who did not answer is named with the reason. A node without a session with
-ZooKeeper cannot say that a horizon is over, so it tells nothing, unless the first has none either.
+Invariant: of a partition nothing is taken for known that no voter of it has told. A node is a voter if it takes
+itself for one as well: one that was voted out, or has not read its documents yet, holds nothing to tell. Where
+none did it is ``untold``, whatever it looks like from outside; who did not answer is named with the reason. A
+node without a session with ZooKeeper cannot say that a horizon is over, so it tells nothing, unless the first has
+none either.
 
 Rejected: to ask a partition's leader, which is a request for each partition; and to have the leaders gossip what
 bars them, since one that is silent would look as one that has nothing to tell.
@@ -21,8 +23,9 @@ import attrs
 
 from skuld_py.model import messages as m
 
-EACH_S, TOTAL_S = 2.0, 5.0
-"""For how long one node is asked, and all of them one after the other."""
+EACH_S, SILENCE_S, TOTAL_S = 2.0, 5.0, 30.0
+"""For how long one node is asked, how long all that do not answer are waited for, and how long all takes at most:
+who answers takes no time from the others."""
 CONNECTED = "connected"
 
 
@@ -55,6 +58,7 @@ class Canvass:
         self._asked = {first.node}
         self._silent: dict[str, str] = {}
         open_rows = untold_by(first)
+        self._rows = {row.partition: row for row in first.partitions}
         self._keepers = {row.partition: keepers_of(row) for row in first.partitions if row.partition in open_rows}
 
     def wanted(self) -> str:
@@ -73,8 +77,11 @@ class Canvass:
             self.miss(name, f"has no session with ZooKeeper ({told.session})")
         else:
             self._asked.add(name)
-            held = _by_partition(told.held)
+            held, seen = _by_partition(told.held), {row.partition: row for row in told.partitions}
             for partition in [each for each, keepers in self._keepers.items() if name in keepers]:
+                if not _can_tell(name, self._rows[partition], seen.get(partition)):
+                    self._silent[name] = f"does not know that it votes in partition {partition}"
+                    continue
                 del self._keepers[partition]
                 self._held[partition] = held.get(partition, [])
 
@@ -87,6 +94,12 @@ class Canvass:
         """What came of it."""
         held = tuple(row for _, rows in sorted(self._held.items()) for row in rows)
         return Overview(attrs.evolve(self._first, held=held), self._silent, frozenset(self._keepers))
+
+
+def _can_tell(name: str, known: m.PartitionRow, seen: m.PartitionRow | None) -> bool:
+    """Whether a node keeps a partition by its own account too. Where the first has read who votes, the other must
+    have read it as well: owners alone are known before any document is."""
+    return seen is not None and name in (seen.cohort if known.cohort else keepers_of(seen))
 
 
 def _by_partition(rows: Iterable[m.HeldRow]) -> dict[int, list[m.HeldRow]]:

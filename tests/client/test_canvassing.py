@@ -9,7 +9,7 @@ from skuld_py import SkuldError, Uncertain
 from skuld_py.client.asking import Answered, Ask
 from skuld_py.client.canvassing import canvassed
 from skuld_py.model import messages as m
-from skuld_py.model.overview import EACH_S, TOTAL_S, Overview
+from skuld_py.model.overview import EACH_S, SILENCE_S, TOTAL_S, Overview
 
 NAMES = ("a:1", "b:1", "c:1", "d:1", "e:1")
 OWNERS = (("a:1", "b:1", "c:1"), ("b:1", "c:1", "d:1"), ("c:1", "d:1", "e:1"))
@@ -35,6 +35,7 @@ class World:
     deaf: str = ""
     owners: tuple[tuple[str, ...], ...] = OWNERS
     now_s: float = 0.0
+    answer_s: float = 0.0
     asked: list[tuple[str, float]] = attrs.field(factory=list)
 
     def canvass(self, greeting: m.Greeted) -> Overview:
@@ -50,7 +51,8 @@ class World:
                     self.now_s += step.within_s
                     step = flow.throw(self.silence())
                 else:
-                    step = flow.send(Answered(seen_by(name, BARRIER), 0.0))
+                    self.now_s += self.answer_s
+                    step = flow.send(Answered(seen_by(name, BARRIER, owners=self.owners), 0.0))
         except StopIteration as end:
             overview: Overview = end.value
             return overview
@@ -72,10 +74,28 @@ def test_all_are_asked_once_and_no_longer_than_all_may_take() -> None:
     seen = world.canvass(greeted())
 
     assert len({address for address, _ in world.asked}) == len(world.asked) <= 4
-    assert world.now_s == pytest.approx(TOTAL_S)
+    assert world.now_s == pytest.approx(SILENCE_S)
     assert seen.untold == {1, 2} and {*seen.silent} == {"b:1", "c:1", "d:1", "e:1"}
     assert seen.silent["c:1"] == "did not answer (deadline)"
     assert seen.silent["e:1"] == "was not asked in time"
+
+
+ALONE = tuple((name,) for name in NAMES)
+"""Each keeps a partition of its own, so that all are asked."""
+
+
+def test_who_answers_late_takes_no_time_from_the_others() -> None:
+    world = World(owners=ALONE, answer_s=1.9)
+    seen = world.canvass(greeted())
+
+    assert world.now_s > SILENCE_S and not seen.silent and not seen.untold
+
+
+def test_it_takes_no_longer_than_all_may_take_though_all_answer() -> None:
+    world = World(owners=ALONE, answer_s=TOTAL_S / 2)
+    seen = world.canvass(greeted())
+
+    assert seen.silent == dict.fromkeys(["d:1", "e:1"], "was not asked in time") and seen.untold == {3, 4}
 
 
 def test_a_node_that_is_not_known_to_clients_yet_is_named() -> None:

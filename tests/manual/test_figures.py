@@ -68,6 +68,7 @@ GUARANTEES = {
     "missed ticks": f"the newest of the last {ticks.SIGHT_MS // 86_400_000} days",
     "a lost word of an end": "a lost message costs up to five seconds",
     "a page": f"after {LIMITS.page_rows:,} tasks, {LIMITS.page_bytes >> 20} MiB, or {listing.SCAN_ROWS:,} records",
+    "bytes of a page": f"after {listing.READ_BYTES >> 20} MiB of records read",
     "pages at a time": f"has {LIMITS.listings} such pages asked for at a time, {LIMITS.listings_each} over one",
     "many connections": f"Over {files.CONNECTIONS_MAX:,} connections",
     "what is little": f"less than {connections.SLACK_BYTES >> 20} MiB of it waits",

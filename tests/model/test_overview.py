@@ -94,6 +94,18 @@ def test_who_is_another_one_or_cannot_know_does_not_tell(told: m.Described, why:
     assert canvass.wanted() == "d:1" and canvass.overview().silent == {"c:1": why}
 
 
+@pytest.mark.parametrize("cohort", [(), ("a:1", "b:1", "d:1")])
+def test_who_does_not_know_that_it_votes_does_not_tell(cohort: tuple[str, ...]) -> None:
+    told, canvass = seen_by("c:1"), Canvass(seen_by("a:1"))
+    rows = [attrs.evolve(row, cohort=cohort) if row.partition == 1 else row for row in told.partitions]
+    canvass.hear("c:1", attrs.evolve(told, partitions=tuple(rows)))
+
+    assert canvass.overview().untold == {1} and canvass.wanted() == "b:1"
+    assert canvass.overview().silent == {"c:1": "does not know that it votes in partition 1"}
+    canvass.hear("b:1", seen_by("b:1", BARRIER))
+    assert not canvass.overview().untold and canvass.overview().described.held == (BARRIER,)
+
+
 def test_where_zookeeper_is_away_for_the_first_too_all_tell_what_they_know() -> None:
     canvass = Canvass(seen_by("a:1", session="suspended"))
     canvass.hear("c:1", seen_by("c:1", BARRIER, session="suspended"))

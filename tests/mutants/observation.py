@@ -72,6 +72,18 @@ MUTANTS: tuple[Mutant, ...] = (
          CANVASS + "who_is_another_one_or_cannot_know_does_not_tell"),
     told("told-by-another", "what another node tells counts as the word of the one asked", "Canvass.hear",
          "if told.node != name:", "if False:", CANVASS + "who_is_another_one_or_cannot_know_does_not_tell"),
+    told("told-by-who-votes-no-more", "a node tells of a partition that it does not keep by its own account",
+         "overview._can_tell", "(seen.cohort if known.cohort else keepers_of(seen))", "keepers_of(known)",
+         CANVASS + "who_does_not_know_that_it_votes_does_not_tell"),
+    told("told-before-reading", "a node tells of a partition whose document it has not read",
+         "overview._can_tell", "seen.cohort if known.cohort else keepers_of(seen)", "keepers_of(seen)",
+         CANVASS + "who_does_not_know_that_it_votes_does_not_tell"),
+    told("answers-as-silence", "a node that answers late takes the time of the others", "canvassing.canvassed",
+         "clock() + TOTAL_S", "clock() + SILENCE_S", "tests/client/test_canvassing.py::"
+         "test_who_answers_late_takes_no_time_from_the_others"),
+    told("silence-without-an-end", "nodes that do not answer are waited for too long", "canvassing.canvassed",
+         "silence_s -= clock() - asked_s", "pass", "tests/client/test_canvassing.py::"
+         "test_all_are_asked_once_and_no_longer_than_all_may_take"),
     told("told-for-all", "who has answered is taken to have told of all partitions", "Canvass.hear",
          "if name in keepers]", "]", "tests/client/test_canvassing.py::"
          "test_a_partition_is_told_of_by_who_keeps_it"),

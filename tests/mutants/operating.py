@@ -15,6 +15,13 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    _seen_by("tests/verbs/test_operators.py::test_where_a_node_is_too_old_for_a_verb_what_helps_is_named",
+             "too-old-and-no-help", "who asks a node that is too old is told what helps", "operating._steered",
+             'if refusal.code != "malformed" or', "if True or"),
+    _seen_by("tests/cli/test_refused_everywhere.py::"
+             "test_the_exit_status_is_that_of_a_refusal_only_where_nothing_was_changed", "refused-and-well",
+             "a wish that is refused everywhere is a failure to scripts", "acting.leave_if_refused",
+             'if done["refused"] and not done["changed"]:', "if False:"),
     _seen_by(WATCHING + "test_a_leader_acts_by_what_an_operator_wrote", "operators-unheard",
              "a leader sees an operator's wish before its own next write", "Candidacy.on_read",
              "            return self._heed(now_ms, event)\n", "            pass\n"),

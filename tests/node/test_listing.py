@@ -371,3 +371,18 @@ def test_what_shows_by_its_id_that_it_has_not_the_key_takes_little_of_a_page(
     times = [5, 6, 7, *range(10, 30)]
     assert not rows and ids.time_of(upto) == NOON_MS + times[2 * PASSED_ROWS - 1], "but it ends"
     assert b"".join(page.ids for page in pages([replica], m.List(1, "q", b"", 1, key="a"))) == b"".join(found)
+
+
+@pytest.mark.parametrize("states", [0, mask(State.CANCELLED)])
+def test_a_page_ends_after_so_many_bytes_read_though_nothing_is_found(
+        monkeypatch: pytest.MonkeyPatch, states: int) -> None:
+    replica, found = keyed()
+    if states:
+        everything = ids.split(one_page(replica, 0, most=100).ids)
+        replica.mark(NOW_MS, [Mark(task_id, CANCELLED, NOW_MS) for task_id in everything])
+    monkeypatch.setattr(listing, "READ_BYTES", 30)
+    upto, rows = Lister(NOW_MS, [replica], DEFAULT_LIMITS, m.List(1, "q", b"", 100, states, key="c")).page()
+
+    assert upto and not rows
+    question = m.List(1, "q", b"", 100, states, key="a")
+    assert b"".join(page.ids for page in pages([replica], question)) == b"".join(found), "and goes on there"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from skuld_py.client.asking import Answered, Blocking, Step
 from skuld_py.client.operating import Frozen, Operating, Overseen
+from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 from skuld_py.verbs.operators import say_done, told
 from skuld_py.verbs.words import moment
@@ -55,3 +58,15 @@ def test_it_is_named_with_what_lets_it_go() -> None:
 
 def test_where_nothing_is_frozen_nothing_more_is_said() -> None:
     assert say_done("done")(told(Overseen(9, {})), {})[0] == "done: 9 partitions changed"
+
+
+@pytest.mark.parametrize(("problem", "is_helped"), [("kind: 'withdraw' is none of lead", True),
+                                                    ("target: name a node", False)])
+def test_where_a_node_is_too_old_for_a_verb_what_helps_is_named(problem: str, is_helped: bool) -> None:
+    class Old(Asking):
+        def _perform(self, step: Step) -> Any:
+            raise Refused("malformed", problem)
+
+    with pytest.raises(Refused, match=problem) as refused:
+        Old().withdraw()
+    assert ("upgrade the nodes" in refused.value.message) is is_helped

@@ -50,6 +50,16 @@ def test_every_question_of_a_client_stands_with_its_answer() -> None:
             assert [number_of(each) for each in asked] == [number_of(each) for each in told], section.name
 
 
+def test_the_protocol_that_a_message_is_said_to_be_known_since_is_its_own() -> None:
+    """What answers a message is as old as that, and need not say so."""
+    words = {section.name: " ".join(" ".join(section.words).split()) for section in SECTIONS}
+    for of in m.MESSAGES:
+        said = re.findall(r"Known since protocol (\d+)", words[of.__name__])
+        asked = [each for each in m.MESSAGES if re.search(rf"\b{of.__name__}\b", words[each.__name__])]
+        is_told = of.since == 1 or any(each.since == of.since for each in asked if each is not of)
+        assert said == [str(of.since)] or (not said and is_told), of.__name__
+
+
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_the_bytes_mean_what_the_text_says(example: Example) -> None:
     assert decode(example.frames) == example.envelope

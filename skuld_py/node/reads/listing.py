@@ -15,7 +15,7 @@ tasks dead or cancelled whose last claim lapses, so whoever looks for these amon
 
 Whether a task has the key that is asked for shows mostly in its id: it tells whether the task has one, and, where
 the queue is asked for too, whether it has the route of this key. What does not is passed over at little cost, so a
-page goes further.
+page goes further. A record may be a MiB with its payload, so a page ends as well after ``READ_BYTES`` of records.
 
 Dead and cancelled tasks are found by their index. Those in other states are looked for among all, since an index
 is in an order of its own that moves as one reads: a claim that is renewed would be listed again and again.
@@ -49,6 +49,8 @@ SCAN_ROWS = 5_000
 """Records looked at for a page: some tens of milliseconds."""
 PASSED_ROWS = 5
 """Records passed over by their ids that count as one."""
+READ_BYTES = 32 << 20
+"""Bytes of the records that are read for a page, whether or not they were wanted."""
 _INDEXED = 1 << State.CANCELLED | 1 << State.DEAD
 _OPEN = sum(1 << state for state in OPEN)
 _NEVER = bytes(8)
@@ -72,6 +74,8 @@ class Lister:
         self._passed = 0
         self.scanned = 0
         """Records that were looked at."""
+        self.read = 0
+        """Bytes of the records that were read."""
 
     def page(self) -> tuple[bytes, list[tuple[bytes, bytes, bytes, bytes]]]:
         """The id up to which the page is complete (empty: to the end), and of each task id, body, history, and, if
@@ -79,9 +83,11 @@ class Lister:
         rows: list[tuple[bytes, bytes, bytes, bytes]] = []
         size, last = 0, b""
         for task_id, at, record in heapq.merge(*map(self._walk, self._places())):
-            if len(rows) >= self._question.limit or size >= self._limits.page_bytes or self.scanned >= SCAN_ROWS:
+            if (len(rows) >= self._question.limit or size >= self._limits.page_bytes
+                    or self.scanned >= SCAN_ROWS or self.read >= READ_BYTES):
                 return last, rows
             last = task_id
+            self.read += len(record)
             if self._question.key and not self._may_have_key(task_id):
                 self._passed += 1
                 self.scanned += not self._passed % PASSED_ROWS
@@ -136,6 +142,7 @@ class Lister:
                     self._queue and tables.queue_of(record[1:]) != self._queue):
                 return None
             record = replica.store.get("body", key) or b""
+            self.read += len(record)
             is_wanted = record and self._is_of_then(task_id, record) and self._has_key(record)
             return (record, replica.store.get("history", key) or b"") if is_wanted else None
         if (self._queue and record[7 : 7 + record[6]] != self._queue) or not self._is_of_then(task_id, record):
@@ -154,7 +161,7 @@ class Lister:
 
     def _has_key(self, record: bytes) -> bool:
         """Whether a task has the key that is asked for, if one is: keys share routes by chance."""
-        return not self._question.key or Body.decode(record).key == self._question.key
+        return not self._question.key or Body.options_of(record).key == self._question.key
 
     def _is_of_then(self, task_id: bytes, record: bytes) -> bool:
         """Whether a task was asked for within the times of the question."""
@@ -162,7 +169,8 @@ class Lister:
         if not since_ms and not until_ms:
             return True
         is_named = _is_named(split_body(record)[0])
-        return since_ms <= (Body.decode(record).made_ms if is_named else time_of(task_id)) < (until_ms or TIME_END)
+        asked_ms = Body.options_of(record).made_ms if is_named else time_of(task_id)
+        return since_ms <= asked_ms < (until_ms or TIME_END)
 
     def _state(self, replica: Replica, task_id: bytes, record: bytes, history: bytes) -> State:
         if history[:8] > _NEVER:
