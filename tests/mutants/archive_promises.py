@@ -68,4 +68,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "Manifest.exists", "        except OSError as error:\n",
            "        except FileExistsError as error:\n", "A1",
            ROOTS + "test_a_manifest_that_may_not_be_listed_is_said_in_a_line", seeds=0),
+    mutant("archive-remembers-what-others-closed", "tasks of files that another closed are remembered for ever",
+           "ArrowStore._forget_over", "or not state.files[path].is_open", "", "X1",
+           KEPT + "test_who_stands_by_remembers_only_what_is_not_known_to_be_gone", seeds=0),
+    mutant("archive-standby-never-forgets", "who writes nothing forgets nothing", "ArrowStore.begin",
+           "            self._age()\n", "", "X1",
+           KEPT + "test_who_stands_by_remembers_only_what_is_not_known_to_be_gone", seeds=0),
 )
