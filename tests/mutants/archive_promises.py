@@ -74,4 +74,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-standby-never-forgets", "who writes nothing forgets nothing", "ArrowStore.begin",
            "            self._age()\n", "", "X1",
            KEPT + "test_who_stands_by_remembers_only_what_is_not_known_to_be_gone", seeds=0),
+    mutant("archive-place-told-in-turns", "two paths of one archive are noted in turns", "Archiving.enter_archive",
+           "or (found.archive and not moves)", "", "A1",
+           ROOTS + "test_one_that_is_reached_by_two_paths_is_not_told_in_turns", seeds=0),
+    mutant("archive-later-runs-move-it", "each run notes where its archive is", "cli.archive.archive",
+           "partial(enter, moves=False)", "enter", "A1",
+           VERBS + "test_later_runs_do_not_note_the_place_of_the_archive_anew", seeds=0),
 )
