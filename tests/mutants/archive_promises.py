@@ -80,4 +80,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-later-runs-move-it", "each run notes where its archive is", "cli.archive.archive",
            "partial(enter, moves=False)", "enter", "A1",
            VERBS + "test_later_runs_do_not_note_the_place_of_the_archive_anew", seeds=0),
+    mutant("archive-reads-all-for-an-id", "whole files are read to find one id", "arrow_history._lacks",
+           "not pc.any(pc.equal(ids, task_id)).as_py()", "False", "X1",
+           ROOTS + "test_one_id_is_looked_for_among_ids_until_it_is_found", seeds=0),
+    mutant("archive-looks-behind-an-id", "it is looked for on when it is found", "ArrowHistory._only",
+           "for row in self._rows(file, columns)), 1)", "for row in self._rows(file, columns)), None)", "X1",
+           ROOTS + "test_one_id_is_looked_for_among_ids_until_it_is_found", seeds=0),
 )
