@@ -31,6 +31,7 @@ from operator import itemgetter
 from pathlib import Path
 
 import attrs
+import pyarrow as pa
 
 from skuld_py.archive.arrow_files import FAILURES, digests_of, said, table_of, without, written
 from skuld_py.archive.drafts import FILES, Drafts
@@ -100,6 +101,7 @@ class ArrowStore:
         with _refusing(f"batch {batch}"):
             self._write(batch, rows)
             self._tell()
+        pa.default_memory_pool().release_unused()  # else Arrow keeps what a batch took beside the next's rows
 
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""

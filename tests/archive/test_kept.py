@@ -224,3 +224,16 @@ def test_who_stands_by_remembers_only_what_is_not_known_to_be_gone(tmp_path: Pat
         assert not site.store._left and not other.store._left
 
     assert max(counts) <= 3 * (arrow_store.KEPT_WRITES + 2) < len(tasks)
+
+
+def test_what_a_batch_took_of_memory_is_given_back_behind_it(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back = []
+    pool = SimpleNamespace(release_unused=lambda: given_back.append(len(live(tmp_path).files)))
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        monkeypatch.setattr(arrow_store.pa, "default_memory_pool", lambda: pool)
+        for number in range(3):
+            site.store.write(f"b{number}", rows_of([plain(number)]))
+
+    assert given_back == [1, 2, 3]

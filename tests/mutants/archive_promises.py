@@ -86,4 +86,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-looks-behind-an-id", "it is looked for on when it is found", "ArrowHistory._only",
            "for row in self._rows(file, columns)), 1)", "for row in self._rows(file, columns)), None)", "X1",
            ROOTS + "test_one_id_is_looked_for_among_ids_until_it_is_found", seeds=0),
+    mutant("archive-keeps-freed-memory", "Arrow keeps what it took for a batch", "ArrowStore.write",
+           "        pa.default_memory_pool().release_unused()", "        pass", "X1",
+           KEPT + "test_what_a_batch_took_of_memory_is_given_back_behind_it", seeds=0),
 )
