@@ -209,7 +209,7 @@ def test_of_a_large_file_is_learnt_what_a_batch_has_and_no_more(tmp_path: Path, 
 
 
 def test_who_stands_by_remembers_only_what_is_not_known_to_be_gone(tmp_path: Path) -> None:
-    tasks, counts = [plain(number) for number in range(24)], []
+    tasks, counts = [plain(number) for number in range(24)], list[int]()
     with Site.held(tmp_path) as site, Site.held(tmp_path) as other:
         for number in range(8):
             part = tasks[number * 3 : number * 3 + 3]
@@ -228,11 +228,11 @@ def test_who_stands_by_remembers_only_what_is_not_known_to_be_gone(tmp_path: Pat
 
 def test_what_a_batch_took_of_memory_is_given_back_behind_it(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given_back = []
+    given_back: list[int] = []
     pool = SimpleNamespace(release_unused=lambda: given_back.append(len(live(tmp_path).files)))
     with Site.held(tmp_path) as site:
         site.store.begin()
-        monkeypatch.setattr(arrow_store.pa, "default_memory_pool", lambda: pool)
+        monkeypatch.setattr("pyarrow.default_memory_pool", lambda: pool)
         for number in range(3):
             site.store.write(f"b{number}", rows_of([plain(number)]))
 
