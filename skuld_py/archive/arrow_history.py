@@ -3,7 +3,8 @@
 Which files are read, and often how many rows they have, is known from the manifest. Rows come in the order of
 their ids though the files of a day overlap: a file is read when its first id is due, and files that lie side by
 side are merged, a row group of each in memory. Before compaction these may be thousands, more than a process may
-have open; so a file is open only while a row group is read.
+have open; so a file is open only while a row group is read. One id is looked for among the
+ids alone of each file that may have it, until it is found.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
+from itertools import islice
 from operator import and_
 from typing import Any
 
@@ -49,12 +51,17 @@ class ArrowHistory:
 
     def rows(self, limit: int | None = None, columns: Sequence[str] = ()) -> Iterator[Mapping[str, Any]]:
         """The rows in the order of their ids, which is that of their making."""
-        given = self._merged(list(dict.fromkeys([*columns, *self._asked])) if columns else SCHEMA.names)
+        names = list(dict.fromkeys([*columns, *self._asked])) if columns else SCHEMA.names
+        given = self._merged(names) if self._filters.id is None else self._only(names)
         with _reading():
             for number, row in enumerate(given):
                 if limit is not None and number >= limit:
                     return
                 yield row
+
+    def _only(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """The row of one id, which is in one file: what lies behind is not looked into."""
+        yield from islice((row for file in self._files for row in self._rows(file, columns)), 1)
 
     def _merged(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         heap: list[tuple[str, int, Mapping[str, Any], Iterator[Mapping[str, Any]]]] = []
@@ -73,7 +80,7 @@ class ArrowHistory:
                     yield {name: _tuples(value) if name in _RECORDS else value for name, value in row.items()}
 
     def _tables(self, file: File, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Row group by row group, those alone that may have the id."""
+        """Row group by row group, those alone that have the id."""
         task_id = None if self._filters.id is None else str(self._filters.id)
         number, count = 0, 1
         while number < count:
@@ -90,9 +97,13 @@ class ArrowHistory:
 
 
 def _lacks(opened: pq.ParquetFile, number: int, task_id: str) -> bool:
-    """Whether a row group has no task of this id, by its statistics."""
+    """Whether a row group has no task of this id: by its statistics, or else by its ids, which are little beside
+    payloads and claims; where many files overlap statistics exclude none."""
     bounds = opened.metadata.row_group(number).column(0).statistics
-    return bounds is not None and bounds.has_min_max and not bounds.min <= task_id <= bounds.max
+    if bounds is not None and bounds.has_min_max and not bounds.min <= task_id <= bounds.max:
+        return True
+    ids = opened.read_row_group(number, columns=["id"], use_threads=False).column("id")
+    return not pc.any(pc.equal(ids, task_id)).as_py()
 
 
 def _push(heap: list[Any], number: int, rows: Iterator[Mapping[str, Any]]) -> None:

@@ -14,6 +14,8 @@ whether one that was taken for dead wakes up.
 An open file is closed when its tasks are off the nodes: as those who deleted them say, or, of one whose writer has
 died, as the nodes do when they are asked. Not by its age: what was offered is held back if another task comes to
 need it before it is deleted, or if nodes are to keep for longer what has ended, or their clocks were set back.
+But for one of more rows than nodes can be asked for: that is what compaction makes of an earlier layout, and a run
+that had all else deleted closes it when its newest task ended before the run began.
 
 Rejected: Arrow on other stores, too. What Spark is told of them (``--conf``) Arrow does not understand, and object
 stores have no link that fails.
@@ -29,10 +31,11 @@ from operator import itemgetter
 from pathlib import Path
 
 import attrs
+import pyarrow as pa
 
 from skuld_py.archive.arrow_files import FAILURES, digests_of, said, table_of, without, written
 from skuld_py.archive.drafts import FILES, Drafts
-from skuld_py.archive.manifest import Change, File, Manifest
+from skuld_py.archive.manifest import Change, File, Manifest, State
 from skuld_py.archive.rows import COLUMNS, Row, day_of
 from skuld_py.errors import Refused
 from skuld_py.model.ids import to_texts
@@ -44,7 +47,7 @@ LEARNED_ROWS_MAX = 100_000
 """Of a larger file, which compaction has made, only what is looked for is read, and no node is asked for all of
 its tasks: it is closed by its age."""
 KEPT_WRITES = 3
-"""For so many writes a deleted task is remembered: two pages that hold it may be on their way."""
+"""For so many writes, or runs, a deleted task is remembered: two pages that hold it may be on their way."""
 _ID, _QUEUE, _ENQUEUED, _ENDED, _DIGEST = map([*COLUMNS].index, (
     "id", "queue", "enqueued_ms", "ended_ms", "digest"))
 
@@ -88,6 +91,7 @@ class ArrowStore:
         with _refusing("this run"):
             self._look()
             self._began = self._began or self._seen
+            self._age()
         early_ms = self._now_ms() - MARGIN_MS
         self._before = [file.path for file in self._manifest.state.files.values() if file.is_open and (
             file.rows <= LEARNED_ROWS_MAX or (file.last_ended_ms or 0) <= early_ms)]
@@ -97,6 +101,7 @@ class ArrowStore:
         with _refusing(f"batch {batch}"):
             self._write(batch, rows)
             self._tell()
+        pa.default_memory_pool().release_unused()  # else Arrow keeps what a batch took beside the next's rows
 
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""
@@ -156,14 +161,21 @@ class ArrowStore:
         state = self._manifest.refresh()
         if state.version == self._seen:
             return
+        self._forget_over(state)
         for file in state.files.values():
             is_new = file.is_open and file.path not in self._left and file.path not in self._closing
             if file.rows > LEARNED_ROWS_MAX:
                 continue
             if is_new or 0 < self._seen < file.born:
                 self._learn(file, digests_of(self._root / file.path))
-        self._left = {path: count for path, count in self._left.items() if path in state.files}
         self._seen = state.version
+
+    def _forget_over(self, state: State) -> None:
+        """A little later forget the tasks of files that went, or that another has closed."""
+        over = {path for path in self._left if path not in state.files or not state.files[path].is_open}
+        if over:
+            self._left = {path: count for path, count in self._left.items() if path not in over}
+            self._aging[0] += [task_id for task_id, (_, path) in self._places.items() if path in over]
 
     def _learn(self, file: File, rows: Sequence[tuple[str, str]]) -> None:
         for task_id, digest in rows:
@@ -253,10 +265,9 @@ class ArrowStore:
         self._drafts.forget()
         self._closing.clear()
         self._seen = self._manifest.state.version
-        for path in drafted.replaced:
-            self._left.pop(path, None)
         for path, rows in drafted.rows:
             self._learn(self._manifest.state.files[path], rows)
+        self._forget_over(self._manifest.state)
         return True
 
 

@@ -126,7 +126,7 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         enter(replaces=replaces)
         progress = _Progress(as_json)
         archiver = _archiver(stack, nodes, timeout_s, place, site, conf, progress, rate)
-        said.append(_run(archiver, progress, wait_s, every_s, as_json, enter,
+        said.append(_run(archiver, progress, wait_s, every_s, as_json, partial(enter, moves=False),
                          partial(_tidy, site, keep_days, as_json)))
     if not said and every_s is None:
         click.echo("interrupted; what is not deleted is offered again", err=True)
@@ -167,10 +167,12 @@ def _check_known(place: Any, nodes: str, timeout_s: float) -> None:
         raise other_archive(root, place.name)
 
 
-def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, replaces: bool = False) -> None:
+def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, replaces: bool = False,
+           moves: bool = True) -> None:
     """Say to the cluster that this is its archive. ``Refused`` where it is another one, or has become so."""
     with connected(nodes, timeout_s) as client:
-        client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces)
+        client.enter_archive(place.name, "" if site is None else site.archive, replaces=replaces,
+                             moves=moves)
 
 
 def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: bool) -> Site | None:
@@ -293,7 +295,7 @@ def _run(archiver: Archiver, progress: _Progress, wait_s: float, every_s: float 
          enter: Callable[[], None], tidy: Callable[[], None]) -> bool:
     """Once, or again and again; then only the first run may fail, and of a later one that found nothing to do
     people read nothing. Whether all is archived. Somebody may have given the cluster another archive between two
-    runs."""
+    runs; that it is reached by another path, too, is no news."""
     from skuld_py.cli.showing import print_event
     from skuld_py.errors import SkuldError
 

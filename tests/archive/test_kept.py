@@ -206,3 +206,34 @@ def test_of_a_large_file_is_learnt_what_a_batch_has_and_no_more(tmp_path: Path, 
         assert {*site.store._places} == {*ids_of([large[0], large[-1]])}
 
     assert kept(tmp_path) == ids_of(large)
+
+
+def test_who_stands_by_remembers_only_what_is_not_known_to_be_gone(tmp_path: Path) -> None:
+    tasks, counts = [plain(number) for number in range(24)], list[int]()
+    with Site.held(tmp_path) as site, Site.held(tmp_path) as other:
+        for number in range(8):
+            part = tasks[number * 3 : number * 3 + 3]
+            site.store.begin()
+            site.store.write(f"b{number}", rows_of(part))
+            other.store.begin()  # while the file is open
+            site.store.settled(b"".join(bytes(task.id) for task in part))
+            site.store.end(is_whole=True)
+            other.store.end(is_whole=True)
+            counts += [len(site.store._places), len(other.store._places)]
+        other.store.begin()
+        assert not site.store._left and not other.store._left
+
+    assert max(counts) <= 3 * (arrow_store.KEPT_WRITES + 2) < len(tasks)
+
+
+def test_what_a_batch_took_of_memory_is_given_back_behind_it(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back: list[int] = []
+    pool = SimpleNamespace(release_unused=lambda: given_back.append(len(live(tmp_path).files)))
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        monkeypatch.setattr("pyarrow.default_memory_pool", lambda: pool)
+        for number in range(3):
+            site.store.write(f"b{number}", rows_of([plain(number)]))
+
+    assert given_back == [1, 2, 3]

@@ -6,18 +6,22 @@ import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from archive.ended import plain
 from archive.test_arrow import write_old
 from archive.test_layout import TASKS, filled, ids_of, kept, rows_of
 from skuld_py.archive import arrow_site
+from skuld_py.archive.arrow_files import SCHEMA
 from skuld_py.archive.arrow_history import ArrowHistory
 from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.filters import Filters
 from skuld_py.archive.live import live
 from skuld_py.archive.manifest import DIRECTORY, Manifest
 from skuld_py.errors import Refused
+from skuld_py.model.ids import to_text
 from skuld_py.testing import MemoryClient
 
 YEAR_MS = 366 * 86_400_000
@@ -34,6 +38,19 @@ def test_an_archive_that_was_moved_is_known_where_it_is_now() -> None:
         assert client.archive_root() == "/mnt/b"
         with pytest.raises(Refused, match="/mnt/b has another archive"):
             client.enter_archive("/mnt/b", "other")
+
+
+def test_one_that_is_reached_by_two_paths_is_not_told_in_turns() -> None:
+    with MemoryClient() as client:
+        client.enter_archive("/srv/a")
+        client.enter_archive("/srv/a", "name", moves=False)
+        client.enter_archive("/mnt/a", "name", moves=False)
+
+        assert client.archive_root() == "/srv/a"
+        with pytest.raises(Refused, match="/srv/a has another archive"):
+            client.enter_archive("/srv/a", "other", moves=False)
+        client.enter_archive("/mnt/a", "name")
+        assert client.archive_root() == "/mnt/a"
 
 
 def test_an_archive_that_was_turned_back_under_its_writer_gets_nothing_more_of_it(tmp_path: Path) -> None:
@@ -131,3 +148,25 @@ def is_below(root: Path, descriptor: str) -> bool:
         return os.readlink(f"/proc/self/fd/{descriptor}").startswith(f"{root}/files")
     except FileNotFoundError:
         return False
+
+
+def test_one_id_is_looked_for_among_ids_until_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, read = [plain(number) for number in range(60)], list[list[str] | None]()
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        for number in range(20):
+            site.store.write(f"b{number:02}", rows_of(tasks[number::20]))
+    read_row_group = pq.ParquetFile.read_row_group
+
+    def reading(file: pq.ParquetFile, number: int, columns: list[str], **options: bool) -> pa.Table:
+        read.append(columns)
+        return read_row_group(file, number, columns=columns, **options)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", reading)
+    for at, count in ((22, 3), (39, 20)):
+        read.clear()
+        wanted = Filters(id=tasks[at].id)
+
+        rows = [*ArrowHistory(live(tmp_path, wanted), wanted).rows()]
+
+        assert [row["id"] for row in rows] == [to_text(tasks[at].id)]
+        assert read == [*[["id"]] * count, SCHEMA.names]

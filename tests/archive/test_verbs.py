@@ -33,12 +33,19 @@ def known() -> list[str]:
 
 
 @pytest.fixture
-def over(monkeypatch: pytest.MonkeyPatch, known: list[str]) -> World:
+def entered() -> list[bool]:
+    """Of each time that an archive was entered whether its place was to be noted."""
+    return []
+
+
+@pytest.fixture
+def over(monkeypatch: pytest.MonkeyPatch, known: list[str], entered: list[bool]) -> World:
     """What the command meets instead of nodes and Spark."""
     made = world(3, 1)
 
-    def enter_archive(root: str, archive: str, *, replaces: bool = False) -> None:
+    def enter_archive(root: str, archive: str, *, replaces: bool = False, moves: bool = True) -> None:
         assert root and archive
+        entered.append(moves)
         if known and known[0] != root and not replaces:
             raise other_archive(known[0], root)
 
@@ -201,6 +208,18 @@ def test_of_runs_that_found_nothing_to_do_programs_are_told_and_people_once(
     over.tasks.clear()
 
     assert len(run(tmp_path, "--every", "1h", "--rate", "full", *options).stdout.splitlines()) == count
+
+
+def test_later_runs_do_not_note_the_place_of_the_archive_anew(over: World, entered: list[bool], tmp_path: Path,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    def sleep(every_s: float) -> None:
+        if len(entered) == 3:
+            raise KeyboardInterrupt
+    monkeypatch.setattr("skuld_py.cli.archive.sleep", sleep)
+
+    run(tmp_path, "--every", "1h", "--rate", "full")
+
+    assert entered == [True, False, False]
 
 
 def test_the_first_run_of_an_endless_one_may_fail(over: World, tmp_path: Path) -> None:
