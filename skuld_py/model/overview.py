@@ -57,6 +57,8 @@ class Canvass:
         self._held = _by_partition(first.held)
         self._asked = {first.node}
         self._silent: dict[str, str] = {}
+        self._unaware: dict[int, str] = {}
+        """Who is held for a voter of a partition and does not know it: no news where another tells."""
         open_rows = untold_by(first)
         self._rows = {row.partition: row for row in first.partitions}
         self._keepers = {row.partition: keepers_of(row) for row in first.partitions if row.partition in open_rows}
@@ -80,7 +82,7 @@ class Canvass:
             held, seen = _by_partition(told.held), {row.partition: row for row in told.partitions}
             for partition in [each for each, keepers in self._keepers.items() if name in keepers]:
                 if not _can_tell(name, self._rows[partition], seen.get(partition)):
-                    self._silent[name] = f"does not know that it votes in partition {partition}"
+                    self._unaware[partition] = name
                     continue
                 del self._keepers[partition]
                 self._held[partition] = held.get(partition, [])
@@ -93,7 +95,9 @@ class Canvass:
     def overview(self) -> Overview:
         """What came of it."""
         held = tuple(row for _, rows in sorted(self._held.items()) for row in rows)
-        return Overview(attrs.evolve(self._first, held=held), self._silent, frozenset(self._keepers))
+        silent = {name: f"does not know that it votes in partition {partition}"
+                  for partition, name in sorted(self._unaware.items(), reverse=True) if partition in self._keepers}
+        return Overview(attrs.evolve(self._first, held=held), {**silent, **self._silent}, frozenset(self._keepers))
 
 
 def _can_tell(name: str, known: m.PartitionRow, seen: m.PartitionRow | None) -> bool:

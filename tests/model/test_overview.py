@@ -104,6 +104,7 @@ def test_who_does_not_know_that_it_votes_does_not_tell(cohort: tuple[str, ...]) 
     assert canvass.overview().silent == {"c:1": "does not know that it votes in partition 1"}
     canvass.hear("b:1", seen_by("b:1", BARRIER))
     assert not canvass.overview().untold and canvass.overview().described.held == (BARRIER,)
+    assert not canvass.overview().silent, "another has told, so nobody is missed"
 
 
 def test_where_zookeeper_is_away_for_the_first_too_all_tell_what_they_know() -> None:
