@@ -78,6 +78,9 @@ MUTANTS: tuple[Mutant, ...] = (
     told("told-before-reading", "a node tells of a partition whose document it has not read",
          "overview._can_tell", "seen.cohort if known.cohort else keepers_of(seen)", "keepers_of(seen)",
          CANVASS + "who_does_not_know_that_it_votes_does_not_tell"),
+    told("missed-though-told", "a node that does not know that it votes is missed though another has told",
+         "Canvass.overview", "if partition in self._keepers}", "}",
+         CANVASS + "who_does_not_know_that_it_votes_does_not_tell"),
     told("answers-as-silence", "a node that answers late takes the time of the others", "canvassing.canvassed",
          "clock() + TOTAL_S", "clock() + SILENCE_S", "tests/client/test_canvassing.py::"
          "test_who_answers_late_takes_no_time_from_the_others"),
