@@ -91,7 +91,7 @@ MUTANTS: tuple[Mutant, ...] = (
          "if name in keepers]", "]", "tests/client/test_canvassing.py::"
          "test_a_partition_is_told_of_by_who_keeps_it"),
     told("all-are-waited-for", "silent nodes are waited for without an end", "canvassed",
-         "left_s = min(EACH_S, end_s - clock())", "left_s = EACH_S",
+         "left_s = min(EACH_S, silence_s, end_s - asked_s)", "left_s = EACH_S",
          "tests/client/test_canvassing.py::test_all_are_asked_once_and_no_longer_than_all_may_take"),
     told("another-answers", "another node answers for the one that is asked alone", "pursuit.pursue",
          "(only,) if only else nodes.in_turn(now, first)", "nodes.in_turn(now, first)",
