@@ -187,7 +187,8 @@ class ClaimReferral(Referral):
         """Ends; 0 where a claim is lost."""
         if not isinstance(message, m.Renewed):
             return []
-        unknown, cancelled = columns.unpack_u64(message.unknown), columns.unpack_u64(message.cancelled)
+        unknown = columns.unpack_u64(message.unknown) if message.unknown else ()
+        cancelled = columns.unpack_u64(message.cancelled)
         return [None if index in unknown else (end_ms, index in cancelled)
                 for index, end_ms in enumerate(columns.unpack_u64(message.ends))]
 

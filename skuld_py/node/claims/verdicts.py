@@ -153,8 +153,9 @@ def _lead(operations: Operations, now_ms: int, origin: Origin, rows: Sequence[Cl
 
 def _renewed(origin: Origin, rows: Sequence[ClaimRow], told: Mapping[ClaimRow, int],
              cancelled: Collection[bytes], unknown: Collection[ClaimRow]) -> m.Message:
+    in_doubt = [index for index, row in enumerate(rows) if row in unknown] if unknown else []
     return m.Renewed(origin.request, columns.pack_u64([told.get(row, 0) for row in rows]),
-                     columns.pack_u64([index for index, row in enumerate(rows) if row in unknown]),
+                     columns.pack_u64(in_doubt) if in_doubt else b"",
                      columns.pack_u64([index for index, row in enumerate(rows)
                                        if row[0] in cancelled and told.get(row)]))
 
