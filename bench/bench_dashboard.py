@@ -29,7 +29,8 @@ BATCH, QUEUES, ENDED = 1_000, 20, 500
 PAGE_S_MAX = 1.0
 PAGES = ("", "/queues", "/tasks", "/tasks?queue=queue-1", "/tasks?queue=queue-1&state=dead",
          "/tasks?queue=queue-1&state=completed", "/tasks?function=shop:never", "/tasks?key=never", "/workflows",
-         "/schedules", "/limits", "/workers", "/partitions", "/members", "/api", "/act/purge?queue=queue-1")
+         "/schedules", "/limits", "/workers", "/partitions", "/history", "/history?partition=0", "/members",
+         "/api", "/act/purge?queue=queue-1")
 console = Console()
 
 

@@ -92,7 +92,7 @@ def main() -> int:
                 slow.append(f"{path}: {middle[-1]:.0f} ms")
             if asked.pictures is not None:
                 asked.pictures.mkdir(parents=True, exist_ok=True)
-                name = re.sub("[^a-z0-9]+", "-", path[:40].lower()).strip("-") or "top"
+                name = re.sub("[^a-z0-9]+", "-", path[:80].lower()).strip("-") or "top"
                 page.picture(asked.pictures / f"{name}.png")
     console.print(table)
     console.print(f"slower than {PAGE_S_MAX:g} s: {', '.join(slow) or 'no page'}")

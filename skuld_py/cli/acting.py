@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, wraps
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -35,6 +36,7 @@ from skuld_py.verbs.table import GROUPS, VERBS
 from skuld_py.verbs.verb import Given, Verb, done_at_once
 
 Command = Callable[..., Any]
+REFUSED_EVERYWHERE = "\n\nWhat every partition refuses ends with exit status 1, and says why."
 _TYPES: Mapping[Kind, click.ParamType[Any, Any]] = {
     Plain.ID: TASK_ID, Plain.TOKEN: TOKEN, Plain.TIME: MOMENT, Plain.PAST: PAST, Plain.PAIRS: HEADER,
     Plain.STATES: click.Choice(STATES)}
@@ -69,7 +71,8 @@ def made_of(verb: Verb) -> click.Command:
         if verb.answers is Overseen:
             leave_if_refused(facts)
 
-    return click.command(verb.command.split()[-1], help=act.__doc__)(run)
+    help_text = cleandoc(act.__doc__ or "") + (REFUSED_EVERYWHERE if verb.answers is Overseen else "")
+    return click.command(verb.command.split()[-1], help=help_text)(run)
 
 
 def leave_if_refused(done: Mapping[str, Any]) -> None:

@@ -13,6 +13,8 @@ from skuld_py import Client, Uncertain
 from skuld_py.embedded.local import LocalCluster
 
 SKEW_MS = 300
+LONG_SESSION_MS = 20_000
+"""For clusters in which no node dies: a disk that is slow for seconds ends no session, so it moves no leader."""
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One cluster for all tests of a file that leave it whole; each has queues of its own."""
-    with a_cluster(tmp_path_factory.mktemp("shared")) as made:
+    with a_cluster(tmp_path_factory.mktemp("shared"), session_ms=LONG_SESSION_MS) as made:
         yield made
 
 
@@ -35,8 +37,8 @@ def queue(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def a_cluster(directory: Path, *node_options: str) -> Iterator[LocalCluster]:
-    with LocalCluster(directory, nodes=3, partitions=8, replicas=3, skew_ms=SKEW_MS, session_ms=2_000,
+def a_cluster(directory: Path, *node_options: str, session_ms: int = 2_000) -> Iterator[LocalCluster]:
+    with LocalCluster(directory, nodes=3, partitions=8, replicas=3, skew_ms=SKEW_MS, session_ms=session_ms,
                       node_options=node_options) as made:
         with Client(made.addresses, timeout_s=30) as client:
             await_leaders(client)

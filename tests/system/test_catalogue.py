@@ -51,8 +51,9 @@ def door(request: pytest.FixtureRequest, shared: LocalCluster, gateway: Asker) -
 
 def one(door: Door, queue: str, lease_s: float = 30) -> Held:
     """The next task, waited for."""
-    held, = door.claim(queue, lease_s=lease_s, wait_s=10)
-    return held
+    held = door.claim(queue, lease_s=lease_s, wait_s=PATIENCE_S)
+    assert held, f"{queue}: nothing was granted: {door.depths(queue)}"
+    return held[0]
 
 
 def granted(door: Door, queue: str, count: int) -> list[Held]:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from skuld_py.cli.failures import REFUSED
 from skuld_py.cli.main import main
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.runtime.wrong_time import ALLOWED, FILE, YES
@@ -111,7 +112,9 @@ def lose_nodes(watch: Watch, cluster: LocalCluster) -> None:
     second, third = cluster.addresses[1:3]
     cluster.kill_node(2)
     watch.see("a node down", WARNING, "full", "1 node is down", third)
-    assert "0 partitions changed" in watch.do("promote", third).output, "nobody is led by a node that is down"
+    promoted = watch.ask("promote", third)
+    assert "0 partitions changed" in promoted.output, "nobody is led by a node that is down"
+    assert promoted.exit_code == REFUSED, "refused everywhere"
     cluster.kill_node(1)
     watch.see("no majority", CRITICAL, "unavailable", "cannot elect a leader", second, third, "force-epoch")
     cluster.kill_node(0)

@@ -40,14 +40,14 @@ pytestmark = pytest.mark.cluster
 
 ANNA = Member("127.0.0.1:7001", "127.0.0.1", 7001, "boot-a")
 BERT = Member("127.0.0.1:7002", "127.0.0.1", 7002, "boot-b")
-PATIENT_MS = 30_000
+LONG_SESSION_MS = 30_000
 CONNECTED, SUSPENDED, LOST = (SessionChanged(session) for session in Session)
 
 
 @pytest.fixture
 def anna(server: ZooKeeperServer, cluster: str) -> Iterator[tuple[Registry, Events]]:
-    """Its session outlives a disk that is slow for seconds: with the session ends what was asked."""
-    with joined(server.hosts, cluster, ANNA, PATIENT_MS) as (registry, events):
+    """Its session outlives a disk that is slow for seconds. What was asked in a session ends with it."""
+    with joined(server.hosts, cluster, ANNA, LONG_SESSION_MS) as (registry, events):
         events.wait(CONNECTED)
         yield registry, events
 
