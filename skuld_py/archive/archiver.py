@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from math import ceil
 from typing import Protocol
@@ -221,6 +222,7 @@ class Archiver:
         self._on_batch = on_batch
         self._written: dict[int, dict[bytes, int]] = {}
         """Of each partition the tasks that are written and not known to be deleted, each with its digest."""
+        self._wait: Callable[[], None] = _nothing
         self._first = 0
         self._page_tasks = PAGE_TASKS
         self._pace = pace or Full()
@@ -229,7 +231,12 @@ class Archiver:
     def run(self, wait_s: float) -> Report:
         """Until all that had ended when it began is gone, or nothing is to come for ``wait_s``."""
         self._sink.begin()
-        report = self._moved(wait_s)
+        try:
+            report = self._moved(wait_s)
+        except SkuldError:
+            with suppress(SkuldError):  # why the run ended is told already
+                self._await()
+            raise
         self._sink.end(report.is_done, self._source.are_gone)
         return report
 
@@ -237,19 +244,19 @@ class Archiver:
         self.report = report = Report()
         self._partitions = [_Partition(partition.number) for partition in self._partitions]
         moved_s = begun_s = self._clock()
-        writing, wait, batch = _Batch(), _nothing, _Batch()
+        writing, batch = _Batch(), _Batch()
         while True:
             until_s, deleted = self._pace.rests_until(begun_s, self._clock(), batch.tasks), 0
             if until_s > self._clock() + REST_S_MAX:
-                wait()
-                deleted, writing, wait = self._confirm(writing), _Batch(), _nothing
+                self._await()
+                deleted, writing = self._confirm(writing), _Batch()
             self._rest(until_s)
             begun_s = self._clock()
             batch = self._read()
-            wait()
+            self._await()
             done, writing = writing, batch
-            wait = self._begun(batch)
-            if self._confirm(done) + deleted or wait is not _nothing:
+            self._wait = self._begun(batch)
+            if self._confirm(done) + deleted or self._wait is not _nothing:
                 moved_s = self._clock()
             elif batch.pages:
                 continue
@@ -260,6 +267,11 @@ class Archiver:
                 self._pause(PAUSE_S)
             else:
                 self._pause(PAUSE_S)
+
+    def _await(self) -> None:
+        """Wait for what is being written; of a write that failed it is told once."""
+        wait, self._wait = self._wait, _nothing
+        wait()
 
     def _stuck_s(self) -> float:
         """For how long other pages may come of a partition that has one with a task in the way."""

@@ -5,13 +5,14 @@ what a task needs for as long as the task itself, so when an archiver holds one 
 still there to be asked: it died when the first of them failed, or, if it came later, at once. A dependency that
 died so itself is followed to what that died of, and so on.
 
-No time is known where a dependency was revived since, or is not there any more, nor beyond ``DEPTH`` or ``TASKS``;
-then the column is null, as it is where no node answers: a batch does not wait for that.
+No time is known where a dependency is not there any more, or one that failed has no known end, nor beyond
+``DEPTH`` or ``TASKS``: the first to fail may be among them. Then the column is null, as it is where no node
+answers: a batch does not wait for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -22,8 +23,6 @@ from skuld_py.model.task import Task
 
 DEPTH, TASKS = 16, 20_000
 """How far causes are followed, and how many tasks are asked for in one batch, at most."""
-ASKED_AT_ONCE = 48
-"""A task that is asked for comes whole, with a payload of up to a MiB."""
 FAILED = ("dead", "cancelled")
 DEP_FAILED = "dep_failed"
 _DEATH, _DEPS, _ENQUEUED, _ENDED_MS, _ENDED = map([*COLUMNS].index, (
@@ -32,9 +31,10 @@ _DEATH, _DEPS, _ENQUEUED, _ENDED_MS, _ENDED = map([*COLUMNS].index, (
 
 @attrs.frozen
 class _Cause:
-    """``deps``: what it died of in turn, if it died so; ``ended_ms``: else its own end."""
+    """``deps``: what it died of in turn, if it died so; ``ended_ms``: else its own end, if it failed."""
 
     enqueued_ms: int
+    has_failed: bool
     ended_ms: int | None
     deps: tuple[bytes, ...]
 
@@ -42,7 +42,7 @@ class _Cause:
 class Causes:
     """Gives rows the time of such a death. ``ask`` gives the tasks that exist of some."""
 
-    def __init__(self, ask: Callable[[Sequence[bytes]], Sequence[Task]]) -> None:
+    def __init__(self, ask: Callable[[Sequence[bytes]], Iterable[Task]]) -> None:
         self._ask = ask
 
     def dated(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -51,33 +51,37 @@ class Causes:
                    if row[_ENDED_MS] is None and row[_DEATH] == DEP_FAILED}
         if not undated:
             return rows
-        ends, dated = _ends(self._followed([dep for deps in undated.values() for dep in deps])), [*rows]
+        causes, dated = self._followed([dep for deps in undated.values() for dep in deps]), [*rows]
+        ends = _ends(causes)
         for index, deps in undated.items():
             row = [*rows[index]]
-            row[_ENDED_MS] = row[_ENDED] = _first(row[_ENQUEUED], deps, ends)
+            row[_ENDED_MS] = row[_ENDED] = _first(row[_ENQUEUED], deps, causes, ends)
             dated[index] = tuple(row)
         return dated
 
     def _followed(self, wanted: Sequence[bytes]) -> dict[bytes, _Cause]:
-        """What is known of those of these tasks that failed, and of what they died of."""
+        """What is known of these tasks, and of what they died of."""
         known, asked = dict[bytes, _Cause](), dict[bytes, None]()
         for _ in range(DEPTH):
             wanted = [*dict.fromkeys(each for each in wanted if each not in asked)][: TASKS - len(asked)]
-            asked.update(dict.fromkeys(wanted))
-            try:
-                found = {bytes(task.id): _cause_of(task) for start in range(0, len(wanted), ASKED_AT_ONCE)
-                         for task in self._ask(wanted[start : start + ASKED_AT_ONCE]) if task.state in FAILED}
-            except SkuldError:
+            if not wanted:
                 break
+            asked.update(dict.fromkeys(wanted))
+            found = dict[bytes, _Cause]()
+            try:
+                found.update((bytes(task.id), _cause_of(task)) for task in self._ask(wanted))
+            except SkuldError:
+                return known | found
             known.update(found)
             wanted = [dep for each in found.values() for dep in each.deps]
         return known
 
 
 def _cause_of(task: Task) -> _Cause:
-    ended = ended_ms(task)
-    follows = ended is None and task.death == DEP_FAILED
-    return _Cause(task.enqueued_ms, ended, tuple(map(bytes, task.deps)) if follows else ())
+    has_failed = task.state in FAILED
+    ended = ended_ms(task) if has_failed else None
+    follows = has_failed and ended is None and task.death == DEP_FAILED
+    return _Cause(task.enqueued_ms, has_failed, ended, tuple(map(bytes, task.deps)) if follows else ())
 
 
 def _ends(causes: Mapping[bytes, _Cause]) -> dict[bytes, int]:
@@ -85,11 +89,14 @@ def _ends(causes: Mapping[bytes, _Cause]) -> dict[bytes, int]:
     ends = {task_id: cause.ended_ms for task_id, cause in causes.items() if cause.ended_ms is not None}
     for _ in range(DEPTH):
         ends.update({task_id: at_ms for task_id, cause in causes.items() if cause.deps
-                     and (at_ms := _first(cause.enqueued_ms, cause.deps, ends)) is not None})
+                     and (at_ms := _first(cause.enqueued_ms, cause.deps, causes, ends)) is not None})
     return ends
 
 
-def _first(enqueued_ms: int, deps: Sequence[bytes], ends: Mapping[bytes, int]) -> int | None:
-    """When a task died: it was there, and the first of what it needs had failed."""
+def _first(enqueued_ms: int, deps: Sequence[bytes], causes: Mapping[bytes, _Cause],
+           ends: Mapping[bytes, int]) -> int | None:
+    """When a task died: it was there, and the first of what it needs had failed. None while one may be earlier."""
+    if any(dep not in causes or (causes[dep].has_failed and dep not in ends) for dep in deps):
+        return None
     failed = [ends[dep] for dep in deps if dep in ends]
     return max(enqueued_ms, min(failed)) if failed else None

@@ -29,6 +29,8 @@ from skuld_py.model.task import Task
 
 T = TypeVar("T")
 Call = Callable[[], Coroutine[Any, Any, T]]
+READ_AT_ONCE = 4
+"""Questions for tasks that are on their way at a time: each comes whole, with payload and log of up to 1 MiB."""
 LEAVE_S = 2.0
 
 
@@ -43,6 +45,11 @@ class ClusterSource:
         self._asked: dict[int, None] = {}
         self._under_way: set[asyncio.Task[Any]] = set()
         """Whoever writes asks, too, while others are read."""
+        self._is_over = False
+
+    def interrupt(self) -> None:
+        """Nothing more is wanted to be known: who waits for an answer, or asks, is told that it was cancelled."""
+        self._loop.call_soon_threadsafe(self._end)
 
     def leave(self) -> None:
         """Nothing more is wanted: others are given all pages at once. Who does not hear it finds out."""
@@ -63,28 +70,29 @@ class ClusterSource:
         """Have pages deleted; how many tasks of each were."""
         return self._all([partial(self._client.archived, page) for page in pages])
 
-    def tasks(self, ids: Sequence[bytes]) -> list[Task]:
-        """Those that exist of some tasks. ``SkuldError`` where nobody says."""
-        [answer] = self._all([partial(self._client.get_many, ids)])
-        if isinstance(answer, SkuldError):
-            raise answer
-        return answer
+    def tasks(self, ids: Sequence[bytes | str]) -> Iterator[Task]:
+        """Those that exist of some tasks, read as they are wanted. ``SkuldError`` where nobody says."""
+        for start in range(0, len(ids), READ_AT_ONCE * GET_TASKS):
+            some = ids[start : start + READ_AT_ONCE * GET_TASKS]
+            for answer in self._all([partial(self._client.get_many, some[at : at + GET_TASKS])
+                                     for at in range(0, len(some), GET_TASKS)]):
+                if isinstance(answer, SkuldError):
+                    raise answer
+                yield from answer
 
     def are_gone(self, ids: Sequence[str]) -> bool:
-        """Whether the nodes have none of these tasks. Of a task that is there all is read, so they are few at a
-        time, and the first is enough."""
-        step = GET_TASKS * AT_ONCE
-        for start in range(0, len(ids), step):
-            parts = range(start, min(start + step, len(ids)), GET_TASKS)
-            if any(answer != [] for answer in self._all([partial(self._client.get_many, ids[at : at + GET_TASKS])
-                                                         for at in parts])):
-                return False
-        return True
+        """Whether the nodes have none of these tasks. The first that is there is enough."""
+        try:
+            return next(self.tasks(ids), None) is None
+        except SkuldError:
+            return False
 
     def _all(self, calls: Sequence[Call[T]]) -> list[T | SkuldError]:
         return asyncio.run_coroutine_threadsafe(self._asking(calls), self._loop).result()
 
     async def _asking(self, calls: Sequence[Call[T]]) -> list[T | SkuldError]:
+        if self._is_over:
+            raise asyncio.CancelledError
         task = asyncio.ensure_future(_gathered(calls))
         self._under_way.add(task)
         try:
@@ -92,10 +100,14 @@ class ClusterSource:
         finally:
             self._under_way.discard(task)
 
-    async def _left(self) -> None:
-        """Of an archiver that was interrupted questions are under way: asked behind this, they would undo it."""
+    def _end(self) -> None:
+        self._is_over = True
         for task in self._under_way:
             task.cancel()
+
+    async def _left(self) -> None:
+        """Of an archiver that was interrupted questions are under way: asked behind this, they would undo it."""
+        self._end()
         await _gathered([partial(self._client.offered, each, archiver=self._number, leaves=True)
                          for each in self._asked])
 

@@ -230,8 +230,10 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
     sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster,
                 Causes(source.tasks).dated)
     pace = Yielding(partitions) if rate is None else Full() if rate == inf else AtMost(rate)
+    beside = stack.enter_context(one_beside())
+    stack.callback(source.interrupt)  # who is stopped waits for what is being written, and not for what it asks
     return Archiver(source, sink, partitions, name_batch=BatchNames(now_ms, secrets.randbits(32)), clock=monotonic,
-                    pause=sleep, beside=stack.enter_context(one_beside()), on_batch=progress, pace=pace)
+                    pause=sleep, beside=beside, on_batch=progress, pace=pace)
 
 
 def _is_written_here(place: Any) -> bool:

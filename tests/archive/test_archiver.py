@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import attrs
 import pytest
@@ -205,6 +206,28 @@ def test_nothing_is_confirmed_when_the_write_fails(error: BaseException) -> None
 
     assert over.said == [] and over.deleted == []
     assert [len(left) for left in over.tasks.values()] == [3, 3]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_that_fails_waits_for_what_is_being_written_and_says_why_it_failed_itself(
+        monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    monkeypatch.setattr(archiving, "BATCH_TASKS", 2)
+    over, begun = world(2, ahead=8), list[Callable[[], None]]()
+
+    def beside(work: Callable[[], None]) -> Callable[[], None]:
+        begun.append(work)
+        over.failing["collectable"] = [Refused("bad_request", "no such partition")]
+        over.failing["write"] = [Refused("not_written", "the disk is full")] * 100 * fails
+        return lambda: begun.remove(work) or work()  # type: ignore[func-returns-value]
+
+    one = archiver(over, beside=beside)
+    with pytest.raises(Refused, match="no such partition"):
+        one.run(wait_s=10)
+    assert not begun and len(over.rows) == 2 * (not fails)
+    over.failing.clear()
+    with suppress(Refused):
+        one.run(wait_s=0)
+    assert len(over.rows) == 2 * (not fails), "it is not written again"
 
 
 def refusing(over: World, *numbers: int) -> dict[bytes, str]:

@@ -6,18 +6,22 @@ import asyncio
 import gc
 import signal
 import threading
+from concurrent.futures import CancelledError
 from threading import Event, Thread
 from typing import Any
 
 import attrs
 import pytest
 
+from archive.ended import plain
 from archive.world import Stop
 from client.doors import scripted
 from skuld_py.archive.archiver import AT_ONCE, Question
-from skuld_py.archive.source import ClusterSource, source_of
+from skuld_py.archive.source import READ_AT_ONCE, ClusterSource, source_of
 from skuld_py.cli.stopping import until_stopped
 from skuld_py.client.archiving import Page
+from skuld_py.client.reading import GET_TASKS
+from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 
 QUESTIONS = [Question(partition, 0, 0, 0) for partition in range(3 * AT_ONCE)]
@@ -136,3 +140,69 @@ def test_who_is_interrupted_leaves_and_asks_nothing_more(nodes: Nodes, caplog: p
     assert sorted(partition for partition, leaves in nodes.asked if leaves) == [*partitions]
     gc.collect()
     assert [record.message for record in caplog.records] == [] and not recwarn.list
+
+
+class Shelf:
+    """Nodes with some tasks; they note what is read at a time, and answer ``refused`` from some question on."""
+
+    def __init__(self, refuses_from: int = 1_000) -> None:
+        self.read: list[list[bytes]] = []
+        self._refuses_from = refuses_from
+
+    async def get_many(self, ids: list[bytes]) -> list[bytes]:
+        self.read.append(ids)
+        if len(self.read) > self._refuses_from:
+            raise Refused("unavailable", "nobody answers")
+        return [each for each in ids if each != ids[0]]
+
+    async def offered(self, *_: Any, **__: Any) -> Page:
+        return Page(0, (), False)
+
+    async def close(self) -> None:
+        """Nothing is left of it."""
+
+
+NAMES = [b"%d" % number for number in range(READ_AT_ONCE * GET_TASKS + 1)]
+
+
+def test_tasks_are_read_in_parts_as_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = Shelf()
+    monkeypatch.setattr("skuld_py.archive.source.AsyncClient", lambda *_, **__: shelf)
+    with source_of(None, 1.0) as source:
+        found = source.tasks(NAMES)
+        first = next(found)
+        assert (first, [len(ids) for ids in shelf.read]) == (NAMES[1], [GET_TASKS] * READ_AT_ONCE)
+        assert len([*found]) == len(NAMES) - READ_AT_ONCE - 2 and len(shelf.read) == READ_AT_ONCE + 1
+
+
+def test_what_nobody_tells_of_is_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, untold = Shelf(), Shelf(refuses_from=0)
+    for shelf, is_gone in ((told, True), (untold, False)):
+        monkeypatch.setattr("skuld_py.archive.source.AsyncClient", lambda *_, made=shelf, **__: made)
+        with source_of(None, 1.0) as source:
+            assert source.are_gone([*map(bytes.decode, NAMES[:1])]) is is_gone
+    monkeypatch.setattr("skuld_py.archive.source.AsyncClient", lambda *_, **__: told)
+    with source_of(None, 1.0) as source:
+        assert not source.are_gone([*map(bytes.decode, NAMES)])
+    assert len(told.read) == 1 + READ_AT_ONCE, "the first that is there is enough"
+
+
+def test_who_writes_and_asks_is_not_waited_for_once_it_is_interrupted() -> None:
+    """What asks is on another thread, which is waited for; what it asks then is not asked any more."""
+    is_asked, ended = Event(), list[BaseException]()
+
+    def wait() -> None:
+        for _ in range(2):
+            try:
+                [*source.tasks([plain(1).id])]
+            except CancelledError as error:
+                ended.append(error)
+    with scripted(lambda number, message: is_asked.set()) as door:
+        with source_of(door.address, timeout_s=10 * PATIENCE_S) as source:
+            writer = Thread(target=wait, daemon=True)
+            writer.start()
+            assert is_asked.wait(PATIENCE_S)
+            source.interrupt()
+            writer.join(PATIENCE_S)
+            assert len(ended) == 2
+        assert len(door.asked) == 1
