@@ -79,6 +79,13 @@ def has_more(path: Path) -> bool:
     return not {*pq.read_schema(path).names} <= {*SCHEMA.names}
 
 
+def lacks_ends(path: Path) -> bool:
+    """Whether a file has tasks of which nobody knows when they ended."""
+    found = pq.read_metadata(path)
+    at = found.schema.names.index("ended_ms")
+    return any(found.row_group(number).column(at).statistics.null_count for number in range(found.num_row_groups))
+
+
 def bounds_of(table: pa.Table) -> dict[str, Any]:
     """What a manifest says of rows that are sorted by id; see ``File``."""
     enqueued, ended = (pc.min_max(table.column(name)) for name in ("enqueued_ms", "ended_ms"))

@@ -40,6 +40,7 @@ from skuld_py.archive.arrow_files import (
     bounds_of,
     has_more,
     joined_bounds,
+    lacks_ends,
     said,
     todays,
     writer_of,
@@ -119,7 +120,7 @@ class Compaction:
             self._drafts.drop(self._manifest.refresh())
             if keep_days is not None:
                 ends = (file.last_ended_ms or 0 for file in self._manifest.state.files.values())
-                self._drop(day_of(max(0, min(self._now_ms(), max(ends, default=0)) - keep_days * DAY_MS)))
+                self._drop(max(0, min(self._now_ms(), max(ends, default=0)) - keep_days * DAY_MS))
             self.done.left = sum(file.is_open and file.size < SMALL_BYTES
                                  for file in self._manifest.state.files.values())
             old = old_paths(self._root, self._manifest.state) if takes_over else iter(())
@@ -139,9 +140,12 @@ class Compaction:
         """Those of which no column would be lost."""
         return [file for file in files if not has_more(self._root / file.path)]
 
-    def _drop(self, first_day: str) -> None:
-        """Whole days, files of an earlier layout not before they are taken over."""
-        old = [file for file in self._manifest.state.files.values() if file.day < first_day and not file.is_open]
+    def _drop(self, before_ms: int) -> None:
+        """Whole days, files of an earlier layout not before they are taken over. Of some tasks nobody knows when
+        they ended, but they had when they were written: their files stay until that is as long ago."""
+        old = [file for file in self._manifest.state.files.values()
+               if file.day < day_of(before_ms) and not file.is_open and not (
+                   _is_written_since(path := self._root / file.path, before_ms) and lacks_ends(path))]
         if old and self._put((), [file.path for file in old]):
             self.done.dropped += sum(file.rows for file in old)
 
@@ -218,6 +222,11 @@ class Compaction:
 
 def _unseen(day: str, queue: str, share: float) -> None:
     """Nobody looks how far it is."""
+
+
+def _is_written_since(path: Path, at_ms: int) -> bool:
+    """Whether a file is so new, to go by the disk's clock."""
+    return path.stat().st_mtime * 1000 >= at_ms
 
 
 def _clear(root: Path, path: str) -> None:

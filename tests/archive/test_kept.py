@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from skuld_py.archive import arrow_store, compaction
 from skuld_py.archive.archiver import Given, Question
 from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.live import live
-from skuld_py.archive.rows import Rows, row_of
+from skuld_py.archive.rows import DAY_MS, Rows, day_of, row_of
 from skuld_py.archive.source import ClusterSource
 from skuld_py.client.archiving import Page
 from skuld_py.errors import Refused, Uncertain
@@ -237,3 +238,30 @@ def test_what_a_batch_took_of_memory_is_given_back_behind_it(
             site.store.write(f"b{number}", rows_of([plain(number)]))
 
     assert given_back == [1, 2, 3]
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_tasks_of_which_nobody_knows_when_they_ended_are_kept_so_long_from_when_they_were_written(
+        tmp_path: Path, is_merged: bool) -> None:
+    """They were asked for long ago, and may have ended yesterday."""
+    undated = [attrs.evolve(plain(number, state="dead"), claims=(), completed_ms=None, completed_token=None,
+                            result=None, death="dep_failed") for number in range(2)]
+    newest, written_ms = plain(9, at_ms=NOON_MS + 9 * DAY_MS), NOON_MS + 5 * DAY_MS
+
+    def age() -> None:
+        for path in (tmp_path / "files" / day_of(NOON_MS)).rglob("*.parquet"):
+            os.utime(path, (written_ms / 1000, written_ms / 1000))
+    with Site.held(tmp_path) as site:
+        for number, task in enumerate([*undated, plain(5, at_ms=NOON_MS)]):
+            site.store.write(f"b{number}", rows_of([task]))
+        site.store.write("new", rows_of([newest]))
+        site.store.settled(b"".join(bytes(task.id) for task in (*undated, plain(5, at_ms=NOON_MS), newest)))
+        site.store.end(True, lambda ids: True)
+        if is_merged:
+            site.compact()
+        age()
+        assert site.compact(keep_days=6, grace_ms=0).dropped == (0 if is_merged else 1)
+        assert {*ids_of([*undated, newest])} <= {*kept(tmp_path)}
+        age()
+        site.compact(keep_days=3)
+    assert kept(tmp_path) == ids_of([newest])

@@ -116,6 +116,9 @@ class World:
     def end(self, is_whole: bool, are_gone: Callable[[Sequence[str]], bool]) -> None:
         self.ends.append(is_whole)
 
+    def interrupt(self) -> None:
+        """Nothing is under way."""
+
     def are_gone(self, ids: Sequence[str]) -> bool:
         return not any(to_text(task_id) in ids for task_id in self.known)
 

@@ -17,7 +17,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archiver-stays-when-interrupted", "an archiver that is interrupted keeps its partitions for a while",
            "source.source_of", "            source.leave()\n", "            pass\n", "X1",
            SOURCE + "test_who_is_interrupted_leaves_and_asks_nothing_more", seeds=0),
-    mutant("archiver-asks-behind-its-end", "an archiver that was interrupted asks on", "ClusterSource._left",
+    mutant("archiver-asks-behind-its-end", "an archiver that was interrupted asks on", "ClusterSource._end",
            "            task.cancel()\n", "            pass\n", "X1",
            SOURCE + "test_who_is_interrupted_leaves_and_asks_nothing_more", seeds=0),
     mutant("archive-of-a-mistyped-root", "a root that is refused has an archive from then on",
