@@ -372,7 +372,15 @@ def test_what_would_do_more_than_the_page_shows_is_not_offered(visitor: Visitor)
         seen = visitor.get(f"/tasks?queue=q&{query}").values("a", "href")
         return {each.partition("?")[0].rpartition("/")[2] for each in seen if "_all?" in each}
 
+    assert offered("") == offered("state=dead") == set(), "nothing was found"
+    visitor.do(visitor.cluster.enqueue("q", b"x", retry=Retry(max_attempts=1)))
+    assert offered("") == {"purge_all", "cancel_all", "move_all"}, "none is dead"
+    for claim in visitor.do(visitor.cluster.claim("q")):
+        visitor.do(visitor.cluster.fail(claim, "no"))
+    visitor.do(visitor.cluster.enqueue_many("q", [b"x"] * tasks.SHOWN))
     assert offered("") == {"retry_all", "purge_all", "cancel_all", "move_all"}
+    behind, = {each for each in visitor.get("/tasks?queue=q").values("a", "href") if "after=" in each}
+    assert offered(behind.partition("?")[2]) == {"retry_all", "purge_all", "cancel_all", "move_all"}
     assert offered("state=dead") == {"retry_all"}
     assert offered("state=waiting") == offered("state=dead&state=waiting") == set()
 
