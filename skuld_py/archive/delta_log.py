@@ -40,10 +40,10 @@ import pyarrow.parquet as pq
 from skuld_py.archive.arrow_files import SCHEMA
 from skuld_py.archive.drafts import FILES
 from skuld_py.archive.manifest import SNAPSHOT_EVERY, File, Manifest, State
+from skuld_py.archive.places import DELTA
 from skuld_py.errors import Refused
 from skuld_py.output.store import sync
 
-DIRECTORY = "_delta_log"
 _TRIES = 20
 _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 _PRIMITIVES = {pa.string(): "string", pa.int32(): "integer", pa.int64(): "long", pa.binary(): "binary",
@@ -63,7 +63,7 @@ class DeltaLog:
     """The log below a root. ``drafts``: where versions are written before they are put."""
 
     def __init__(self, root: Path, manifest: Manifest, drafts: Path) -> None:
-        self._directory = root / DIRECTORY
+        self._directory = root / DELTA
         self._manifest = manifest
         self._drafts = drafts
         self._told = self._shortened = -1

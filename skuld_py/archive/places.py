@@ -25,6 +25,8 @@ from skuld_py.errors import Refused
 from skuld_py.output.store import sync, sync_tree
 
 WRITING = ".writing"
+DELTA = "_delta_log"
+"""Where the log of a Delta table stands."""
 PATTERN_CHARACTERS = "* ? [ ] { } \\"
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -76,6 +78,10 @@ class LocalPlace:
                               " another one, or mend its permissions or its mount") from error
             yield
 
+    def is_delta(self) -> bool:
+        """Whether it is a Delta table, too, whose log Spark would not keep up."""
+        return (self._root / DELTA).is_dir()
+
     def begin(self, batch: str) -> str:
         """Where Spark is to write it."""
         return uri_of(self._writing / f"batch={batch}")
@@ -99,6 +105,10 @@ class RemotePlace:
     def held(self) -> Iterator[None]:
         """Hold nothing: several archivers may write."""
         yield
+
+    def is_delta(self) -> bool:
+        """Nothing keeps a Delta table up here."""
+        return False
 
     def begin(self, batch: str) -> str:
         """Where Spark is to write it."""

@@ -273,12 +273,14 @@ def ended_ms(task: Task) -> int | None:
         return task.cancelled_ms if task.completed_ms is None else task.completed_ms
     if task.death == "expired":
         return task.expires_ms
-    return max(map(_over_ms, task.claims), default=None)
+    newest = max(task.claims, key=lambda claim: claim.token, default=None)
+    return None if newest is None else _over_ms(newest)
 
 
 def _over_ms(claim: ClaimView) -> int:
-    """A claim that failed did so before its pause was over, and before its lease was."""
-    if claim.outcome == "failed" and claim.until_ms:
+    """When it failed, if no attempt was left then: there is no pause. Else no later than the end of what its
+    holder said, and of its lease."""
+    if claim.outcome in ("failed", "snoozed") and claim.until_ms:
         return min(claim.end_ms, claim.until_ms)
     return claim.end_ms
 

@@ -15,12 +15,18 @@ FAILURES = (PySparkException, Py4JError, OSError)
 """What is raised by whatever runs in Spark; the last when its JVM has ended meanwhile."""
 MEMORY = "Spark's JVM has ended, perhaps for want of memory; try --conf spark.driver.memory=4g"
 
+PACKAGES = ("; its package brings it, for s3a --conf"
+            " spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2")
+
+_LACKING = re.compile(r"^Class \S+ not found|^No FileSystem for scheme")
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
 _FIRST = re.compile(r"^(?!An error occurred)(?:: )?(?:[\w.$]+(?:Exception|Error): )?(\S.*)$", re.MULTILINE)
 
 
 def said(error: Exception) -> str:
-    """The innermost cause, or else the first line that says something; without a full stop."""
+    """The innermost cause, or else the first line that says something; without a full stop. Of what is not
+    installed in Spark also what brings it."""
     text = str(error)
     found = _CAUSE.findall(text) or _FIRST.findall(text)[:1]
-    return (found[-1] if found else type(error).__name__).strip().rstrip(".")
+    words = (found[-1] if found else type(error).__name__).strip().rstrip(".")
+    return words + (PACKAGES if _LACKING.search(words) else "")

@@ -60,8 +60,9 @@ class History:
             if not parts:
                 return self._session.createDataFrame([], STORED_SCHEMA)
             return reduce(DataFrame.unionByName, parts)
-        except AnalysisException as error:
-            raise _refusal("not_an_archive", "root", error) from None
+        except FAILURES as error:
+            is_none = found is None and isinstance(error, AnalysisException)
+            raise _refusal("not_an_archive" if is_none else "not_read", "root", error) from None
 
     def count(self) -> int:
         """How many."""
@@ -83,6 +84,8 @@ class History:
             made = self._session.sql(query)
         except (AnalysisException, ParseException) as error:
             raise _refusal("bad_sql", "sql", error) from None
+        except FAILURES as error:
+            raise _refusal("not_read", "root", error) from None
         return made.columns, _each(made, limit)
 
 

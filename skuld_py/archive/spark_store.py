@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -58,6 +59,20 @@ class SparkStore:
     def __init__(self, runtime: SparkRuntime, place: LocalPlace | RemotePlace) -> None:
         self._runtime = runtime
         self._place = place
+
+    def check(self) -> None:
+        """``Refused`` where Spark cannot make the root, elsewhere than on a local disk: that was tried already."""
+        if isinstance(self._place, LocalPlace):
+            return
+        session: Any = self._runtime.start()
+        try:
+            root = session._jvm.org.apache.hadoop.fs.Path(self._place.name)
+            is_made = root.getFileSystem(session._jsc.hadoopConfiguration()).mkdirs(root)
+            reason = "it makes no directory there"
+        except FAILURES as error:
+            is_made, reason = False, said(error)
+        if not is_made:
+            raise Refused("not_written", f"root: Spark cannot write to {self._place.name}: {reason}")
 
     def begin(self) -> None:
         """What is where is not known: there is no manifest."""

@@ -28,6 +28,7 @@ from skuld_py.verbs.words import many
 if TYPE_CHECKING:
     from skuld_py.archive.archiver import Archiver, Report
     from skuld_py.archive.arrow_site import Site
+    from skuld_py.model.archive_root import ArchiveRoot
 
     _Choice = click.Choice[str]
 else:
@@ -119,13 +120,17 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     place = place_of(root)
     said: list[bool] = []
     with until_stopped(), _seldom_searched(), ExitStack() as stack:
-        if not replaces:
-            _check_known(place, nodes, timeout_s)
-        site = _site(stack, place, keep_days, form == "delta")
+        site, known = _opened(partial(_site, stack, place, keep_days, form == "delta"), place, nodes, timeout_s,
+                              replaces)
+        store: Any = _store(stack, place, conf) if site is None else site.store
+        if site is None and (known is None or known.root != place.name):
+            store.check()
+        elif site is not None and not replaces:
+            _check_no_copy(site, known)
         enter = partial(_enter, place, site, nodes, timeout_s)
         enter(replaces=replaces)
         progress = _Progress(as_json)
-        archiver = _archiver(stack, nodes, timeout_s, place, site, conf, progress, rate)
+        archiver = _archiver(stack, nodes, timeout_s, store, progress, rate)
         said.append(_run(archiver, progress, wait_s, every_s, as_json, partial(enter, moves=False),
                          partial(_tidy, site, keep_days, as_json)))
     if not said and every_s is None:
@@ -147,24 +152,67 @@ def _seldom_searched() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _check_known(place: Any, nodes: str, timeout_s: float) -> None:
-    """Refuse a place without an archive where the cluster has one elsewhere, before anything is made there."""
+def _opened(site: Callable[[], Site | None], place: Any, nodes: str, timeout_s: float, replaces: bool
+            ) -> tuple[Site | None, ArchiveRoot | None]:
+    """Where this process writes, and where the cluster's archive is. Where none is begun the cluster is asked
+    first, so that what it refuses has not happened."""
+    from skuld_py.archive.places import RemotePlace
+
+    if isinstance(place, RemotePlace) or _is_begun(place):
+        return site(), _known(nodes, timeout_s)
+    known = _known(nodes, timeout_s)
+    if not replaces and known is not None and _is_written_here(place) and (
+            known.archive or known.root != place.name):
+        from skuld_py.client.archiving import other_archive
+
+        raise other_archive(known.root, place.name)
+    return site(), known
+
+
+def _is_begun(place: Any) -> bool:
+    """Whether an archive is there, which this process writes itself."""
     from skuld_py.archive.drafts import unwritable
     from skuld_py.archive.manifest import Manifest
-    from skuld_py.client.archiving import other_archive
 
     if not _is_written_here(place):
-        return
+        return False
     try:
         os.scandir(next(path for path in (place.root, *place.root.parents) if path.exists())).close()
     except OSError as error:
         raise unwritable(place.root, error) from error
-    if Manifest(place.root).refresh().archive:
-        return  # ``enter_archive`` compares
+    return bool(Manifest(place.root).refresh().archive)
+
+
+def _known(nodes: str, timeout_s: float) -> ArchiveRoot | None:
+    """Where the cluster's archive is. ``Refused`` where its nodes offer nothing to any; nothing is made then."""
+    from skuld_py.archive.archiver import PASSING
+    from skuld_py.errors import Refused, Uncertain
+
     with connected(nodes, timeout_s) as client:
-        root = client.archive_root()
-    if root not in (None, place.name):
-        raise other_archive(root, place.name)
+        try:
+            client.offered(0, leaves=True)
+        except Uncertain:
+            pass  # the run itself waits for it
+        except Refused as refusal:
+            if refusal.code not in PASSING:
+                raise
+        return client.archive_root()
+
+
+def _check_no_copy(site: Site, known: ArchiveRoot | None) -> None:
+    """Refuse a directory whose archive has the name of the cluster's, where that one is elsewhere on this machine:
+    what this process has below the one root is not below the other, so one was copied from the other."""
+    from pathlib import Path
+
+    from skuld_py.archive.manifest import Manifest
+    from skuld_py.errors import Refused
+
+    if known is None or site.manifest.refresh().archive != known.archive or known.root == str(site.root):
+        return
+    other = Path(known.root)
+    if not (other / site.drafts.own.relative_to(site.root)).exists() and Manifest(other).exists():
+        raise Refused("other_archive", f"root: {site.root} is a copy of this cluster's archive, which is at"
+                      f" {other}; archive to that one, or with --replace from now on to this one", root=known.root)
 
 
 def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, replaces: bool = False,
@@ -186,6 +234,8 @@ def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: boo
     if keep_days is not None or begins_delta:
         option = "--keep" if keep_days is not None else "--format delta"
         raise click.UsageError(f"{option} needs a directory of this machine, and pyarrow (skuld-py[datasource]).")
+    if place.is_delta():
+        require("datasource", who="skuld archive to a Delta table")
     require("spark", who="skuld archive")
     stack.enter_context(place.held())
     return None
@@ -214,8 +264,8 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
         say_compacted(done, as_json)
 
 
-def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: Site | None, conf: dict[str, str],
-              progress: _Progress, rate: float | None) -> Archiver:
+def _archiver(stack: ExitStack, nodes: str, timeout_s: float, store: Any, progress: _Progress,
+              rate: float | None) -> Archiver:
     from skuld_py.archive.archiver import Archiver
     from skuld_py.archive.causes import Causes
     from skuld_py.archive.pacing import AtMost, Full, Yielding
@@ -227,8 +277,7 @@ def _archiver(stack: ExitStack, nodes: str, timeout_s: float, place: Any, site: 
     with connected(nodes, timeout_s) as client:
         partitions, cluster = len(client.status().partitions), client.greeting().cluster
     source = stack.enter_context(source_of(addresses_of(nodes), timeout_s))
-    sink = Rows(_store(stack, place, conf) if site is None else site.store, cluster,
-                Causes(source.tasks).dated)
+    sink = Rows(store, cluster, Causes(source.tasks).dated)
     pace = Yielding(partitions) if rate is None else Full() if rate == inf else AtMost(rate)
     beside = stack.enter_context(one_beside())
     stack.callback(source.interrupt)  # who is stopped waits for what is being written, and not for what it asks

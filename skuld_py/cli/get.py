@@ -94,7 +94,7 @@ def _where_else(client: Client, task_id: bytes) -> str:
         return ""
     if root is None:
         return ", by --retention"
-    return f"; what is collected the archive has: skuld history {shlex.quote(root)} --id {to_text(task_id)}"
+    return f"; what is collected the archive has: skuld history {shlex.quote(root.root)} --id {to_text(task_id)}"
 
 
 def show_task(task: Task, at_ms: int, batch: BatchStatus | None = None) -> None:
@@ -106,7 +106,7 @@ def show_task(task: Task, at_ms: int, batch: BatchStatus | None = None) -> None:
             ("enqueued", _when(task.enqueued_ms, at_ms)), ("state", _state_said(task, at_ms)),
             *_options_said(task, at_ms),
             _content_said(task.payload), *_outcomes_said(task), *_checkpoint_said(task, at_ms)):
-        click.echo(f"{name:<10}{value}")
+        click.echo(f"{name:<9} {value}")
     _show_claims(task, at_ms)
     _show_progress(task, at_ms)
     if batch is not None:

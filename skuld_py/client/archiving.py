@@ -108,10 +108,9 @@ class Archiving(Setting):
         return Page(partition, tuple(tasks), True, (), answer.epoch, answer.ids, answer.digests)
 
     @verb
-    def archive_root(self) -> Work[str | None]:
+    def archive_root(self) -> Work[ArchiveRoot | None]:
         """Where the archive of this cluster's ended tasks is, as its archivers call it; None if none has said."""
-        found = _root_of((yield from self._values(ARCHIVE, ARCHIVE)).get(ARCHIVE))
-        return None if found is None else found.root
+        return _root_of((yield from self._values(ARCHIVE, ARCHIVE)).get(ARCHIVE))
 
     @verb
     def offered(self, partition: int, *, epoch: int = 0, after: int = 0, wanted_ms: int = 0,

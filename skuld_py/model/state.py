@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from skuld_py.model.body import Body
-from skuld_py.model.history import EXPIRED, FAILED, ClaimRecord, History
+from skuld_py.model.history import EXPIRED, RELEASED, ClaimRecord, History
 
 
 class State(IntEnum):
@@ -75,15 +75,18 @@ def due_of(history: History, body: Body) -> int:
 
 def has_ended(history: History, body: Body | None, upto_ms: int) -> bool:
     """Whether a task was over by a time, for good unless it is revived. A task without a body by then gets none
-    any more, so it is over with its last lease. A claim that failed was over before its lease was, and before the
-    pause that followed: a task whose last attempt failed early is not kept for the rest of its lease. A release
-    before 0.2 takes the lease, so while nodes of both run the task is kept as long."""
+    any more, so it is over with its last lease. A claim that failed, or was snoozed, was over before its lease
+    was, and before the pause that followed; one that its holder ended, before the next was granted. So no task is
+    kept for the rest of such a lease. Other releases take the longest of these leases, so while nodes of both run
+    the task is kept as long."""
     done = history.completion.value
     if done is not None:
         return done[0] <= upto_ms
     if body is None:
         return history.horizon_ms <= upto_ms
-    if any(_over_ms(claim) > upto_ms for claim in history.claims.entries.values()):
+    newest = history.newest_token
+    if any(_over_ms(claim) > upto_ms for token, claim in history.claims.entries.items()
+           if token == newest or not claim.kind):
         return False
     if history.cancelled.value is not None:
         return history.cancelled.value[0] <= upto_ms
@@ -92,7 +95,8 @@ def has_ended(history: History, body: Body | None, upto_ms: int) -> bool:
 
 
 def _over_ms(claim: ClaimRecord) -> int:
-    """No later than this a claim had ended: by its lease's end, or by its failure."""
-    if claim.kind == FAILED and claim.until_ms:
+    """No later than this a claim had ended: by its lease's end, or by the end of the pause that its holder said.
+    Of one that was released nobody notes when."""
+    if claim.kind > RELEASED and claim.until_ms:
         return min(claim.end.value, claim.until_ms)
     return claim.end.value

@@ -71,7 +71,7 @@ def _led_on(frozen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
       Request("Freeze", "What to hold where it is, and for how long.", (
           PARTITION, REASON,
           Option("for_s", Seconds(0, YEARS_10_S), 0.0, flag="--for", shown="until it is lifted",
-                 help="How long.", told="How many seconds; 0 until it is lifted."))),
+                 typed=Seconds(1, YEARS_10_S), help="How long.", told="How many seconds; 0 until it is lifted."))),
       d.Overseen, "Hold leader and voters of partitions where they are. Claims and tasks go on.", command="freeze",
       says=say_done("frozen"))
 async def freeze(client: AsyncClient, partition: int | None, reason: str, for_s: float) -> d.Overseen:

@@ -17,16 +17,17 @@ from skuld_py.archive import delta_log, manifest
 from skuld_py.archive.arrow_files import SCHEMA
 from skuld_py.archive.arrow_site import Site, now_ms
 from skuld_py.archive.compaction import GRACE_MS
-from skuld_py.archive.delta_log import DIRECTORY, DeltaLog
+from skuld_py.archive.delta_log import DeltaLog
 from skuld_py.archive.live import live
 from skuld_py.archive.manifest import Change, Manifest
+from skuld_py.archive.places import DELTA
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 
 
 def actions_of(root: Path) -> list[dict[str, Any]]:
     """Of the last checkpoint and the versions behind it, of which none may be missing."""
-    log = root / DIRECTORY
+    log = root / DELTA
     found, first = list[dict[str, Any]](), 0
     if (log / "_last_checkpoint").exists():
         first = json.loads((log / "_last_checkpoint").read_text())["version"]
@@ -76,7 +77,7 @@ def test_each_batch_is_in_the_table_when_its_write_returns(tmp_path: Path) -> No
         for number in range(11):
             put(site, number, number + 1)
             assert sorted(in_table(tmp_path)) == kept(tmp_path) == ids_of(TASKS[: number + 1])
-    names = {path.name for path in (tmp_path / DIRECTORY).iterdir()}
+    names = {path.name for path in (tmp_path / DELTA).iterdir()}
     assert len([name for name in names if "checkpoint.parquet" in name]) == 2
     assert f"{8:020}.json" in names and f"{3:020}.json" not in names, "what no reader needs is wiped"
 
@@ -93,7 +94,7 @@ def test_compaction_only_moves_rows_and_a_change_of_a_task_does_more(tmp_path: P
         before = site.manifest.state.version
         site.compact(grace_ms=0)
     assert sorted(in_table(tmp_path)) == kept(tmp_path) == ids_of(TASKS[:9])
-    log = tmp_path / DIRECTORY
+    log = tmp_path / DELTA
     lines = [json.loads(line) for path in sorted(log.glob("*.json")) if int(path.stem) > before
              for line in path.read_text().splitlines()]
     moved = [action[kind]["dataChange"] for action in lines for kind in ("add", "remove") if kind in action]
@@ -105,13 +106,13 @@ def test_a_table_begins_in_an_archive_that_has_a_past(tmp_path: Path, monkeypatc
     put_version = DeltaLog._put
 
     def watched(log: DeltaLog, number: int, archive: str) -> None:
-        assert (tmp_path / DIRECTORY / "_last_checkpoint").exists()
+        assert (tmp_path / DELTA / "_last_checkpoint").exists()
         put_version(log, number, archive)
     monkeypatch.setattr(DeltaLog, "_put", watched)
     with Site.held(tmp_path) as site:
         site.store.begin()
         put(site, 0, 15)
-        assert 1 not in site.manifest.numbers()[0] and not (tmp_path / DIRECTORY).exists()
+        assert 1 not in site.manifest.numbers()[0] and not (tmp_path / DELTA).exists()
     with Site.held(tmp_path, begins_delta=True) as site:
         site.store.begin()
         site.store.end(is_whole=False)
@@ -147,7 +148,7 @@ def test_a_file_stays_for_readers_whose_table_was_told_only_now_that_it_went(tmp
             assert site.compact().unlinked == 0
             assert in_table(tmp_path) == [] and all(path.exists() for path in before.paths)
 
-        for path in (tmp_path / DIRECTORY).glob("*.json"):
+        for path in (tmp_path / DELTA).glob("*.json"):
             aged_s = path.stat().st_mtime - GRACE_MS / 1000
             os.utime(path, (aged_s, aged_s))
         assert site.compact().unlinked == 2
@@ -158,7 +159,7 @@ def test_a_young_version_that_says_nothing_is_named(tmp_path: Path) -> None:
     with Site.held(tmp_path, begins_delta=True) as site:
         site.store.begin()
         put(site, 0, 1)
-        (tmp_path / DIRECTORY / f"{1:020}.json").write_text('{"remove": 1}\n')
+        (tmp_path / DELTA / f"{1:020}.json").write_text('{"remove": 1}\n')
         with pytest.raises(Refused, match=r"1\.json is not the archive's"):
             site.compact()
 
@@ -169,7 +170,7 @@ def test_what_may_not_be_durable_in_the_table_is_not_confirmed_however_often_it_
 
     def once(path: Path) -> None:
         synced.append(path)
-        if path == tmp_path / DIRECTORY and fails.pop(0):
+        if path == tmp_path / DELTA and fails.pop(0):
             raise OSError(5, "Input/output error")
     with Site.held(tmp_path, begins_delta=True) as site:
         site.store.begin()
@@ -180,7 +181,7 @@ def test_what_may_not_be_durable_in_the_table_is_not_confirmed_however_often_it_
                 put(site, 1, 2)
         synced.clear()
         put(site, 1, 2)
-    assert synced[-1] == tmp_path / DIRECTORY and fails == []
+    assert synced[-1] == tmp_path / DELTA and fails == []
 
 
 def test_two_writers_tell_one_story(tmp_path: Path) -> None:
@@ -197,7 +198,7 @@ def test_a_version_of_another_program_is_refused_and_its_rows_are_not_confirmed(
     with Site.held(tmp_path, begins_delta=True) as site:
         site.store.begin()
         put(site, 0, 1)
-        foreign = tmp_path / DIRECTORY / f"{2:020}.json"
+        foreign = tmp_path / DELTA / f"{2:020}.json"
         foreign.write_text('{"commitInfo": {"engineInfo": "another"}}\n')
         for _ in range(2):
             with pytest.raises(Refused, match=r"2.json is not the archive's.*say --format delta again"):
@@ -210,7 +211,7 @@ def test_columns_are_those_of_the_files(tmp_path: Path) -> None:
         site.store.begin()
         put(site, 0, 6)
     for actions in (actions_of(tmp_path), [json.loads(line) for line in (
-            tmp_path / DIRECTORY / f"{4:020}.json").read_text().splitlines()]):
+            tmp_path / DELTA / f"{4:020}.json").read_text().splitlines()]):
         meta, = (action["metaData"] for action in actions if "metaData" in action)
         fields = json.loads(meta["schemaString"])["fields"]
         assert [field["name"] for field in fields] == SCHEMA.names
@@ -231,4 +232,4 @@ def test_without_the_word_there_is_no_table(tmp_path: Path) -> None:
     with Site.held(tmp_path) as site:
         site.store.begin()
         put(site, 0, 2)
-    assert not (tmp_path / DIRECTORY).exists() and Manifest(tmp_path).refresh().version == 2
+    assert not (tmp_path / DELTA).exists() and Manifest(tmp_path).refresh().version == 2

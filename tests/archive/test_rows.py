@@ -219,6 +219,8 @@ def test_a_task_that_failed_ended_when_it_did_and_not_with_its_lease() -> None:
 
     assert ended_ms(task) == 19
     assert ended_ms(attrs.evolve(task, claims=(attrs.evolve(failed, outcome=""),))) == 86_400_010
+    before = attrs.evolve(failed, token=failed.token - 1, outcome="released", end_ms=1 << 40, until_ms=0)
+    assert ended_ms(attrs.evolve(task, claims=(before, failed))) == 19, "it was over before the next was granted"
 
 
 def test_a_task_is_as_it_ended_whatever_the_clock_of_an_archiver_says() -> None:

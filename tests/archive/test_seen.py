@@ -18,6 +18,7 @@ from archive.test_layout import TASKS, rows_of
 from skuld_py.archive.arrow_site import Site
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
+from skuld_py.model.archive_root import ArchiveRoot
 from skuld_py.model.ids import time_of, to_text
 from skuld_py.runtime.metrics import NodeMetrics, Snapshot
 
@@ -31,7 +32,8 @@ def got(monkeypatch: pytest.MonkeyPatch, sealed_ms: int, root: str | None) -> st
 
     @contextmanager
     def connected(*_: object) -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace(get_many=lambda ids, min_seq: [], archive_root=lambda: root,
+        yield SimpleNamespace(get_many=lambda ids, min_seq: [],
+                              archive_root=lambda: None if root is None else ArchiveRoot(root),
                               status=lambda: SimpleNamespace(collections=seals))
     monkeypatch.setattr("skuld_py.cli.get.connected", connected)
     ran = CliRunner().invoke(main, ["get", to_text(GONE.id)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,13 +22,14 @@ from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.rows import COLUMNS, day_of, row_of
 from skuld_py.cli.main import main
 from skuld_py.client.archiving import other_archive
-from skuld_py.errors import Refused
+from skuld_py.errors import Refused, SkuldError, Uncertain
+from skuld_py.model.archive_root import ArchiveRoot
 
 NO_ARCHIVE = Refused("no_archive", "partition: its leader offers nothing; start all nodes with --archive")
 
 
 @pytest.fixture
-def known() -> list[str]:
+def known() -> list[ArchiveRoot]:
     """Where the cluster has its archive, if it has one."""
     return []
 
@@ -39,21 +41,26 @@ def entered() -> list[bool]:
 
 
 @pytest.fixture
-def over(monkeypatch: pytest.MonkeyPatch, known: list[str], entered: list[bool]) -> World:
+def over(monkeypatch: pytest.MonkeyPatch, known: list[ArchiveRoot], entered: list[bool]) -> World:
     """What the command meets instead of nodes and Spark."""
     made = world(3, 1)
 
     def enter_archive(root: str, archive: str, *, replaces: bool = False, moves: bool = True) -> None:
         assert root and archive
         entered.append(moves)
-        if known and known[0] != root and not replaces:
-            raise other_archive(known[0], root)
+        if known and not known[0].is_of(ArchiveRoot(root, archive)) and not replaces:
+            raise other_archive(known[0].root, root)
+
+    def offered(partition: int, *, leaves: bool) -> None:
+        assert (partition, leaves) == (0, True)
+        if made.failing.get("offered"):
+            raise made.failing["offered"].pop()
 
     @contextmanager
     def connected(*_: object) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(status=lambda: SimpleNamespace(partitions=range(PARTITIONS)),
                               greeting=lambda: SimpleNamespace(cluster="prod"), enter_archive=enter_archive,
-                              archive_root=lambda: known[0] if known else None)
+                              offered=offered, archive_root=lambda: known[0] if known else None)
 
     @contextmanager
     def source_of(*_: object) -> Iterator[World]:
@@ -115,18 +122,56 @@ def test_for_whom_it_waits_is_said_and_that_not_all_is_archived(over: World, tmp
                                           "partitions 0, 1 may have more, and wait for h:2"]
 
 
-def test_nodes_that_offer_nothing_are_told_what_they_lack(over: World, tmp_path: Path) -> None:
-    over.failing["collectable"] = [NO_ARCHIVE]
+def test_nodes_that_offer_nothing_are_told_what_they_lack(over: World, entered: list[bool], tmp_path: Path
+                                                          ) -> None:
+    """And nothing has happened."""
+    over.failing["offered"] = [NO_ARCHIVE]
 
-    answer = run(tmp_path)
+    answer = run(tmp_path / "new", "--replace")
 
     assert answer.exit_code == 1
     assert "start all nodes with --archive" in answer.stderr and "[no_archive]" in answer.stderr
+    assert not (tmp_path / "new").exists() and entered == []
+
+
+@pytest.mark.parametrize("error", [Refused("no_leader", "one is elected"), Uncertain("timeout", "none answers")])
+def test_nodes_that_say_nothing_yet_are_asked_again_by_the_run(over: World, tmp_path: Path, error: SkuldError
+                                                               ) -> None:
+    over.failing["offered"] = [error]
+
+    assert run(tmp_path).exit_code == 0 and len(over.deleted) == 4
+
+
+def test_where_the_disk_of_the_archive_is_not_mounted_nothing_is_made(over: World, known: list[ArchiveRoot],
+                                                                     tmp_path: Path) -> None:
+    known.append(ArchiveRoot(str(tmp_path), "name"))
+
+    answer = run(tmp_path)
+
+    assert answer.exit_code == 1 and "not mounted, mount it" in answer.stderr
+    assert list(tmp_path.iterdir()) == [] and over.deleted == []
+
+
+def test_a_copy_of_the_archive_is_none_and_another_path_to_it_is_it(over: World, known: list[ArchiveRoot],
+                                                                  tmp_path: Path) -> None:
+    root, copy, path, moved = (tmp_path / name for name in ("root", "copy", "path", "moved"))
+    with Site.held(root) as site:
+        known.append(ArchiveRoot(str(root), site.archive))
+    shutil.copytree(root, copy)
+    path.symlink_to(root)
+
+    answer = run(copy)
+
+    assert answer.exit_code == 1
+    assert f"{copy} is a copy of this cluster's archive, which is at {root};" in answer.stderr
+    assert over.deleted == [] and run(path).exit_code == 0
+    root.rename(moved)
+    assert run(moved).exit_code == 0
 
 
 def test_a_place_that_is_not_the_clusters_is_refused_and_nothing_is_made_there(
-        over: World, known: list[str], tmp_path: Path) -> None:
-    known.append("/srv/a")
+        over: World, known: list[ArchiveRoot], tmp_path: Path) -> None:
+    known.append(ArchiveRoot("/srv/a"))
 
     answer = run(tmp_path / "mistyped")
 
@@ -136,11 +181,11 @@ def test_a_place_that_is_not_the_clusters_is_refused_and_nothing_is_made_there(
 
 
 def test_where_the_cluster_was_given_another_archive_meanwhile_nothing_more_is_moved(
-        over: World, known: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        over: World, known: list[ArchiveRoot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
         if known:
             signal.raise_signal(signal.SIGTERM)
-        known.append("/srv/b")
+        known.append(ArchiveRoot("/srv/b"))
         over.tasks = world(1).tasks
     monkeypatch.setattr("skuld_py.cli.archive.sleep", sleep)
 

@@ -21,7 +21,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "            task.cancel()\n", "            pass\n", "X1",
            SOURCE + "test_who_is_interrupted_leaves_and_asks_nothing_more", seeds=0),
     mutant("archive-of-a-mistyped-root", "a root that is refused has an archive from then on",
-           "cli.archive._check_known", "    if root not in (None, place.name):\n", "    if False:\n", "A1",
+           "cli.archive._opened", "    if not replaces and known", "    if False and known", "A1",
            VERBS + "test_a_place_that_is_not_the_clusters_is_refused_and_nothing_is_made_there", seeds=0),
     mutant("archive-replaced-unnoticed", "an archiver goes on after the cluster was given another archive",
            "cli.archive._run", "            if not is_first:\n                enter()\n", "", "A1",

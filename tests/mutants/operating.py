@@ -114,4 +114,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _seen_by(EVALUATOR + "test_whom_an_operator_wished_for_comes_first_unless_there_was_a_leader_since",
              "wishes-outlive-leaders", "a wish of an epoch that is over favours nobody", "evaluator.by_wish",
              " and wish.epoch == document.epoch", ""),
+    mutant("balanced-anew", "what is led as it is placed is balanced once more", "wishes._wished",
+           "elif document.promote is None and", "elif False and", "A3",
+           "tests/node/test_overseeing.py::test_what_is_led_as_it_is_placed_is_not_to_be_balanced", seeds=0),
 )

@@ -9,7 +9,7 @@ from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.crdt import LatticeMap, Max, Min
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
-from skuld_py.model.body import Header, Retry
+from skuld_py.model.body import DEFAULT_RETRY, Header, Retry
 from skuld_py.model.events import Received, Session, SessionChanged
 from skuld_py.model.history import (
     CLAIMS_FOR_LIFE,
@@ -50,9 +50,9 @@ def leader_of(machines: Machines) -> tuple[str, Vnode]:
     return name, machines.nodes[name].view.vnodes[0]
 
 
-def enqueue(machines: Machines) -> bytes:
+def enqueue(machines: Machines, retry: Retry = DEFAULT_RETRY) -> bytes:
     task_id, = machines.mint.mint(machines.now_ms, 1, machines.random.getrandbits(32))
-    batch = m.TaskBatch(Header("q").encode(), task_id, columns.pack([b"x"]))
+    batch = m.TaskBatch(Header("q", retry=retry).encode(), task_id, columns.pack([b"x"]))
     assert isinstance(ask(machines, m.Enqueue(1, 0, (batch,))), m.Acked)
     return task_id
 
@@ -203,6 +203,21 @@ def test_the_pause_grows_by_its_factor_up_to_its_longest_and_jitters_by_data() -
     drawn = [pause_ms(jittered, 1, task_id, 7) for task_id in task_ids]
     assert drawn == [pause_ms(jittered, 1, task_id, 7) for task_id in task_ids]
     assert 900 <= min(drawn) < 920 and 1_080 < max(drawn) <= 1_100 and len(dict.fromkeys(drawn)) > 100
+
+
+@pytest.mark.parametrize("delay_ms", [-1, 60_000])
+@pytest.mark.parametrize(("attempts", "is_final", "rests"), [
+    (1, False, False), (2, True, False), (2, False, True)])
+def test_behind_the_last_attempt_there_is_no_pause_and_so_its_time_is_that_of_the_death(
+        machines: Machines, delay_ms: int, attempts: int, is_final: bool, rests: bool) -> None:
+    task_id = enqueue(machines, Retry(max_attempts=attempts, backoff_ms=60_000, jitter_percent=0))
+    _, token = claimed(machines)
+    failed_ms = machines.now_ms
+
+    ask(machines, m.Conclude(3, FAILED, delay_ms, task_id, columns.pack_u64([token]), is_final=is_final))
+
+    until_ms = history(machines, task_id).claims.entries[token].until_ms
+    assert (until_ms - failed_ms) // 60_000 == rests and until_ms >= failed_ms
 
 
 def test_what_no_leader_was_asked_twice_is_refused(machines: Machines) -> None:

@@ -57,6 +57,19 @@ def test_a_request_makes_of_a_document_what_it_says_and_leaves_all_else(
     assert steered(request_, before, LIVE, NOW) == attrs.evolve(before, **made)
 
 
+@pytest.mark.parametrize(("owners", "changes", "is_wished"), [
+    (("n1", "n2", "n3"), {}, False), (("n2", "n1", "n3"), {}, True), (("n1", "n2"), {}, True),
+    (("n1", "n2", "n3"), {"leader": "n2"}, True),
+    (("n1", "n2", "n3"), {"seats": seats_of(("n1", "n3", "n2"))}, True),
+    (("n1", "n2", "n3"), {"promote": Promotion("p", "lead", "n3", 4, NOW + 9, "me")}, True)])
+def test_what_is_led_as_it_is_placed_is_not_to_be_balanced(
+        owners: tuple[str, ...], changes: dict[str, Any], is_wished: bool) -> None:
+    before = attrs.evolve(DOCUMENT, **changes)
+    made = steered(attrs.evolve(LEAD, kind="rebalance", target=""), before, LIVE, NOW, owners=owners)
+
+    assert (made != before) is is_wished
+
+
 @pytest.mark.parametrize(("request_", "changes", "why"), [
     (FREEZE, {"epoch": 0}, "no leader yet"), (attrs.evolve(LEAD, epoch=3), {}, "its epoch is 4, not 3"),
     (LEAD, {"freeze": Freeze("f", "op", "y", 1)}, "frozen by op"), (LEAD, {"mode": "solo"}, "solo"),
@@ -237,6 +250,8 @@ def test_a_wish_that_may_have_been_obeyed_is_not_written_into_a_later_epoch(kind
     document = machines.documents[0][1]
     target, other = (name for name in document.cohort if name != document.leader)
     machines.successor = target if is_target else other
+    if kind == "rebalance":  # of one that is as it is placed nothing is written
+        machines.write(0, attrs.evolve(document, seats=document.seats[:1] + document.seats[:0:-1]))
     answer = asked(machines, document.leader, kind=kind, target="" if kind == "rebalance" else target)
 
     reasons = [] if is_target else [MAYBE_OBEYED.format(document.epoch)]

@@ -20,6 +20,7 @@ from skuld_py.model.history import (
     EXPIRED,
     FAILED,
     RELEASED,
+    SNOOZED,
     ClaimRecord,
     History,
     death_of,
@@ -43,6 +44,12 @@ BODY = Body.decode(encode_body(Header("q", retry=Retry(max_attempts=1)).encode()
 NOW_MS = 10_000
 
 
+def claims(*ends: tuple[int, int, int]) -> LatticeMap[int, ClaimRecord]:
+    """One after another: the end of its lease, how it ended, and until when the task rests then."""
+    return LatticeMap({TOKEN + number: ClaimRecord(1, Max(end_ms), ending_of(kind, until_ms), "w")
+                       for number, (end_ms, kind, until_ms) in enumerate(ends)})
+
+
 def claim(end_ms: int, kind: int = 0) -> History:
     return History(claims=LatticeMap({TOKEN: ClaimRecord(1, Max(end_ms), ending_of(kind), "w")}))
 
@@ -60,12 +67,17 @@ def expiring(expires_ms: int) -> Body:
     (claim(70, FAILED), BODY, 70),
     (History(claims=LatticeMap({TOKEN: ClaimRecord(1, Max(70), ending_of(FAILED, 30), "w")})), BODY, 30),
     (History(claims=LatticeMap({TOKEN: ClaimRecord(1, Max(70), ending_of(FAILED, 90), "w")})), BODY, 70),
+    (History(cancelled=Min((40, 0)), claims=claims((90, RELEASED, 0), (60, FAILED, 50))), BODY, 50),
+    (History(cancelled=Min((40, 0)), claims=claims((90, 0, 0), (60, FAILED, 50))), BODY, 90),
+    (History(cancelled=Min((40, 0)), claims=claims((90, SNOOZED, 70))), BODY, 70),
+    (History(cancelled=Min((40, 0)), claims=claims((90, RELEASED, 0))), BODY, 90),
     (History(died=death_of(0, EXPIRED)), expiring(80), 80),
     (History(died=death_of(0, EXHAUSTED)), BODY, 0),
     (claim(30), None, 30),
     (EMPTY_HISTORY, None, 0),
 ], ids=["completed", "completed in spite of a claim", "cancelled", "cancelled and held", "lapsed at last",
-        "failed at last", "failed early", "failed and rests", "expired", "dead", "claim without a task",
+        "failed at last", "failed early", "failed and rests", "given back, then failed", "no word, then failed",
+        "snoozed", "given back", "expired", "dead", "claim without a task",
         "nothing"])
 def test_since_when_a_task_has_ended(history: History, body: Body | None, since_ms: int) -> None:
     assert has_ended(history, body, since_ms)

@@ -188,7 +188,8 @@ def judge_conclusions(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], kind:
     stands; so a failure that was said to be final later, or in an earlier round, kills nothing."""
     replica = vnode.replica
     known = replica.histories([row[0] for row in rows])
-    bodies = dict(zip(rows, replica.bodies([row[0] for row in rows]), strict=True)) if delay_ms < 0 else {}
+    needs_policy = delay_ms < 0 or kind == FAILED
+    bodies = dict(zip(rows, replica.bodies([row[0] for row in rows]), strict=True)) if needs_policy else {}
     amendments: list[Amendment] = []
     marks: list[Mark] = []
     told: dict[ClaimRow, int] = {}
@@ -202,7 +203,8 @@ def judge_conclusions(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], kind:
             found = open_claim(history, token, now_ms)
             if found is None:
                 continue
-            claim, until_ms = found, _until(history, bodies.get(row), now_ms, task_id, token, kind, delay_ms)
+            claim, until_ms = found, _until(history, bodies.get(row), now_ms, task_id, token, kind,
+                                            0 if is_final else delay_ms)
             if is_final and kind == FAILED:
                 marks.append(Mark(task_id, DIED, history.round + 1, PERMANENT))
         amendments.append(Amendment(task_id, token, claim.end.value, kind, until_ms))
@@ -212,12 +214,17 @@ def judge_conclusions(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow], kind:
 
 def _until(history: History, body: bytes | None, now_ms: int, task_id: bytes, token: int, kind: int,
            delay_ms: int) -> int:
+    """Behind the last attempt there is no pause: the time tells when the task has died."""
     if kind == RELEASED:
         return 0
-    if delay_ms < 0:
+    if kind == FAILED:
         policy = DEFAULT_RETRY if body is None else header_of(body).retry
-        delay_ms = pause_ms(policy, history.attempts(now_ms - 1) + 1, task_id, token) if kind == FAILED else 0
-    return now_ms + delay_ms
+        attempts = history.attempts(now_ms - 1) + 1
+        if attempts >= policy.max_attempts:
+            return now_ms
+        if delay_ms < 0:
+            delay_ms = pause_ms(policy, attempts, task_id, token)
+    return now_ms + max(0, delay_ms)
 
 
 def judge_revivals(vnode: Vnode, now_ms: int, rows: Sequence[ClaimRow]) -> Verdicts:

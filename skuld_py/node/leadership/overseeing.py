@@ -96,7 +96,7 @@ class Overseeing(Operation):
             return
         try:
             document = steered(self._asked, event.document, self.view.live, now_ms,
-                               self._suspects(event.partition))
+                               self._suspects(event.partition), tuple(self.view.vnodes[event.partition].owners))
         except Impossible as problem:
             self._refuse(event.partition, str(problem))
             return

@@ -63,9 +63,10 @@ class Impossible(Exception):
 
 
 def steered(request: Request, document: Document, live: Container[str], now_ms: int,
-            suspects: Mapping[str, str] | None = None) -> Document:
+            suspects: Mapping[str, str] | None = None, owners: tuple[str, ...] = ()) -> Document:
     """The document that the request makes of this one; the same when nothing is to be done. ``suspects``: nodes
-    whose memory of the partition is not to be trusted, with the reason. Raises ``Impossible``."""
+    whose memory of the partition is not to be trusted, with the reason; ``owners``: of the partition, as it is
+    placed, where that is known. Raises ``Impossible``."""
     if not document.epoch:
         raise Impossible("it has had no leader yet")
     if request.epoch and request.epoch != document.epoch:
@@ -89,7 +90,7 @@ def steered(request: Request, document: Document, live: Container[str], now_ms: 
         return attrs.evolve(document, barred=bars, malformed=_without(document, "barred"))
     if request.kind == REAP:
         return _reaped(request, document, live, now_ms)
-    return _wished(request, document, live, now_ms)
+    return _wished(request, document, live, now_ms, owners)
 
 
 def _frozen(request: Request, document: Document, now_ms: int) -> Document:
@@ -172,7 +173,8 @@ def _check_not_solo(document: Document) -> None:
         raise Impossible("it is solo; 'skuld solo --off' first")
 
 
-def _wished(request: Request, document: Document, live: Container[str], now_ms: int) -> Document:
+def _wished(request: Request, document: Document, live: Container[str], now_ms: int,
+            owners: tuple[str, ...]) -> Document:
     _check_thawed(document, now_ms)
     _check_not_solo(document)
     if request.kind != REBALANCE:
@@ -181,6 +183,8 @@ def _wished(request: Request, document: Document, live: Container[str], now_ms: 
                 return document
             raise Impossible(f"{request.target} leads it")
         _check_able(request.target, document, live)
+    elif document.promote is None and (document.leader, *document.cohort) == (*owners[:1], *owners):
+        return document
     expires_ms = min(now_ms + (request.for_ms or WISH_MS), MOMENT_MS_MAX)
     wish = Promotion(request.id, request.kind, request.target, document.epoch, expires_ms, request.by)
     return attrs.evolve(document, promote=wish, malformed=_without(document, "promote"))
