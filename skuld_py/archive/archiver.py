@@ -143,8 +143,8 @@ class Report:
 
 @attrs.define
 class _Partition:
-    """``after``: the page that was read last; ``unconfirmed``: how many pages are on their way; ``is_stuck``: one
-    has a task that cannot be written."""
+    """``after``: the page that was read last; ``unconfirmed``: how many pages are on their way; ``is_heard``: how
+    many have ended is known; ``is_stuck``: one has a task that cannot be written."""
 
     number: int
     epoch: int = 0
@@ -152,6 +152,7 @@ class _Partition:
     goal_ms: int = 0
     ended: int = 0
     unconfirmed: int = 0
+    is_heard: bool = False
     is_done: bool = False
     is_old: bool = False
     is_stuck: bool = False
@@ -329,7 +330,7 @@ class Archiver:
             self._pace.over(partition.number)
             return False
         partition.goal_ms = partition.goal_ms or answer.due_ms
-        partition.ended, partition.epoch = answer.ended, answer.epoch
+        partition.ended, partition.epoch, partition.is_heard = answer.ended, answer.epoch, True
         if answer.is_others:
             self._pace.over(partition.number)
         else:
@@ -392,10 +393,20 @@ class Archiver:
             partition.is_stuck = partition.is_stuck or id(page) not in confirmed
         answers = self._delete(pages)
         deleted = sum(self._settle(page, answer) for page, answer in zip(pages, answers, strict=True))
+        if batch.pages:
+            self._ask_unheard()
         self.report.ended = sum(each.ended for each in self._partitions)
         if batch.pages:
             self._on_batch(self.report)
         return deleted
+
+    def _ask_unheard(self) -> None:
+        """Of partitions that gave no page yet ask how many have ended there, once, so that none counts as none."""
+        unheard = [each for each in self._partitions if not each.is_heard]
+        for partition, answer in zip(unheard, self._source.counted([each.number for each in unheard])
+                                     if unheard else (), strict=True):
+            partition.is_heard = True
+            partition.ended = 0 if isinstance(answer, SkuldError) else answer.ended
 
     def _delete(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
         begun_s, tasks, answers = self._clock(), 0, list[int | SkuldError]()

@@ -7,6 +7,7 @@ path. Rows stand in the order of their ids, with statistics, so that readers ski
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from errno import EDQUOT, ENOSPC
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from skuld_py.archive.manifest import File
 from skuld_py.archive.rows import COLUMNS, Row
 
 FAILURES = (OSError, pa.ArrowException)
+MAKE_ROOM = "; make room there, and run it again"
 _TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(),
           "boolean": pa.bool_(), "timestamp": pa.timestamp("ms", "UTC")}
 _NAMES = tuple(COLUMNS)
@@ -136,5 +138,6 @@ def without(path: Path, ids: Sequence[str], draft: Path) -> dict[str, Any]:
 
 
 def said(error: Exception) -> str:
-    """Why Arrow or the disk failed, in a line."""
-    return getattr(error, "strerror", None) or str(error).partition("\n")[0].rstrip(".")
+    """Why Arrow or the disk failed, in a line; of a disk that is full what to do."""
+    words = getattr(error, "strerror", None) or str(error).partition("\n")[0].rstrip(".")
+    return words + (MAKE_ROOM if getattr(error, "errno", None) in (ENOSPC, EDQUOT) else "")

@@ -291,11 +291,9 @@ class _Watcher:
         return any(self._cluster.node_process_id(index) for index in range(len(self._cluster.addresses)))
 
     def _note_archiver(self, ended: subprocess.Popen[bytes]) -> None:
-        from skuld_py.embedded.process import tail
-
         log = self._cluster.worker_log(ended)
         self._note("the archiver", f" with status {ended.returncode}, and what has ended stays on the nodes; the"
-                   f" end of {log}:\n{tail(log)}")
+                   f" end of {log}:\n{self._cluster.said_by(ended)}")
 
     def _note(self, who: str, how: str) -> None:
         if who not in self._ended:

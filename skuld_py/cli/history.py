@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from skuld_py.archive.arrow_history import ArrowHistory
     from skuld_py.archive.filters import Filters
     from skuld_py.archive.spark_history import History
+    from skuld_py.errors import Refused
     from skuld_py.model.ids import TaskId
 
 Found: TypeAlias = "History | ArrowHistory"
@@ -41,7 +42,7 @@ _SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
               help="This task, with its claims and logs; only its day is looked into.")
 @click.option("--queue", metavar="QUEUE", default=None, show_default="all", help="Only tasks of this queue.")
 @click.option("--key", metavar="KEY", default=None, show_default="all",
-              help="Only tasks with this ordering key; what releases before 0.2 have written has none.")
+              help="Only tasks with this ordering key; what earlier releases have written has none.")
 @click.option("--state", "states", type=click.Choice(ENDED), multiple=True,
               help="Only tasks that ended so; may be given again, for one of several.")
 @click.option("--since", type=PAST, metavar="WHEN", default=None, show_default="the beginning",
@@ -140,13 +141,19 @@ def _show_one(found: Found, task_id: TaskId, as_json: bool) -> None:
     from skuld_py.archive.rows import task_of
     from skuld_py.cli.get import show_task
     from skuld_py.cli.showing import now_ms, print_json
-    from skuld_py.errors import Refused
 
     for row in found.rows(1):
         print_json(document(row)) if as_json else show_task(task_of(row), now_ms())
         return
-    raise Refused("no_such_task", f"id: no task {task_id} is in this archive; if it is not deleted yet, 'skuld"
-                  " get' shows it", id=task_id)
+    raise not_there(task_id)
+
+
+def not_there(task_id: TaskId) -> Refused:
+    """What is said of a task that an archive has not."""
+    from skuld_py.errors import Refused
+
+    return Refused("no_such_task", f"id: no task {task_id} is in this archive; if it is not deleted yet, 'skuld"
+                   " get' shows it", id=task_id)
 
 
 def _show_list(found: Found, limit: int | None, as_json: bool) -> None:

@@ -2,7 +2,8 @@
 
 An id that was deleted stays deleted: nodes refuse it for ever. So a task comes back as a new one, whose payload is
 the document that ``skuld history --json`` shows of the old one, and which is cancelled: no worker gets it, nor can
-it be retried. It cannot be claimed before it is cancelled, for it is not due by then. It has a unique name, so who
+it be retried. It cannot be claimed before it is cancelled, for it is not due by then; where this dies in between,
+it expires as it becomes due, a day later, and is deleted as what has ended. It has a unique name, so who
 was interrupted says the same again. Nodes allow no name for longer than they keep ended tasks, and say only by a
 refusal how long that is: so names are unique for the longest of some spans that they allow.
 """
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from skuld_py.client.client import Client
 
 EACH = 200
-FAR = timedelta(days=300)
+FAR, INSTANT = timedelta(days=1), timedelta(milliseconds=1)
 NAMED = "restored-from"
 WINDOWS_S = (3_600.0, 600.0, 60.0, 10.0, 1.0)
 """For so long the name of a restored task is unique, or else for so long."""
@@ -76,6 +77,8 @@ def restore(ctx: click.Context, root: str, into: str, task_id: Any, queue: str |
         rows = iter(found.rows(limit))
         while part := [*islice(rows, EACH)]:
             back += _brought(client, into, part, windows, as_json)
+    if task_id is not None and not back:
+        raise history.not_there(task_id)
     count, left = sum(back), back.count(False)
     words = f"restored {many(count, 'task')} into queue {into}"
     print_event(as_json, words + (f", and not {many(left, 'other')}" if left else ""), event="done",
@@ -114,9 +117,10 @@ def _stored(client: Client, into: str, rows: list[Any], windows: list[float]) ->
 
     payloads = [json.dumps(document(row)).encode() for row in rows]
     names = [f"{NAMED}:{row['id']}" for row in rows]
+    due = datetime.now(UTC) + FAR
     while True:
         try:
-            return [*client.enqueue_many(into, payloads, not_before=datetime.now(UTC) + FAR, unique=names,
+            return [*client.enqueue_many(into, payloads, not_before=due, expires=due + INSTANT, unique=names,
                                          unique_window_s=windows[0])]
         except Refused as refusal:
             if refusal.code != "bad_unique" or len(windows) == 1:

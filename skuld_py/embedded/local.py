@@ -87,6 +87,7 @@ class LocalCluster:
         self._wanted = (nodes, tuple(ports), zookeeper_port)
         self._nodes: list[_Node] = []
         self._workers: dict[subprocess.Popen[bytes], Path] = {}  # ended ones too
+        self._archiver_logs: dict[subprocess.Popen[bytes], tuple[Path, int]] = {}  # and where this life begins
         self._gateways: list[subprocess.Popen[bytes]] = []
         self._zookeeper: ZooKeeperServer | None = None
         self._what_is_missing = what_is_missing
@@ -257,9 +258,16 @@ class LocalCluster:
     def start_archiver(self, root: Path, *options: str) -> subprocess.Popen[bytes]:
         """Start ``skuld archive`` for a root, with these options; the nodes must have ``--archive``."""
         log = self._directory / f"archiver-{len(self._workers)}.log"
+        start = log.stat().st_size if log.exists() else 0
         archiver = self._spawn(["archive", str(root), "--nodes", ",".join(self.addresses), *options], log)
         self._workers[archiver] = log
+        self._archiver_logs[archiver] = log, start
         return archiver
+
+    def said_by(self, archiver: subprocess.Popen[bytes]) -> str:
+        """The end of what an archiver has printed, and none before it did in that file."""
+        log, start = self._archiver_logs[archiver]
+        return process.tail(log, start=start)
 
     def start_gateway(self, *options: str, timeout_s: float = 30.0) -> tuple[str, subprocess.Popen[bytes]]:
         """Start an HTTP gateway and wait until it serves; gives its URL, and its process.

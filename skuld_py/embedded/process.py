@@ -129,10 +129,10 @@ def standing(directory: Path | None, what: str = "Java") -> Path:
     return place
 
 
-def tail(log: Path, lines: int = 15) -> str:
-    """The last lines of a log, for an error message; empty when there is no log."""
+def tail(log: Path, lines: int = 15, start: int = 0) -> str:
+    """The last lines of a log from a byte on, for an error message; empty when there is no log."""
     with contextlib.suppress(OSError), log.open("rb") as stream:
-        stream.seek(max(0, stream.seek(0, os.SEEK_END) - 16_384))
+        stream.seek(max(start, stream.seek(0, os.SEEK_END) - 16_384))
         return "\n".join(stream.read().decode("utf-8", "replace").splitlines()[-lines:])
     return ""
 

@@ -39,10 +39,10 @@ def told(done: Overseen) -> d.Overseen:
                 for partition, each in done.frozen.items()])
 
 
-def say_done(what: str) -> Any:
-    """Words for what was done, and where it could not be."""
+def say_done(what: str, why_not: str = "nothing had to be") -> Any:
+    """Words for what was done, and where it could not be; ``why_not``: where nothing was, and nothing refused."""
     def say(done: Mapping[str, Any], given: Given) -> Said:
-        so_already = "" if done["changed"] or done["refused"] else "; nothing had to be"
+        so_already = "" if done["changed"] or done["refused"] else f"; {why_not}"
         lines = [f"{what}: {many(done['changed'], 'partition')} changed{so_already}"]
         lines += [f"partition {row['partition']} stays as it is: {row['reason']}"
                   for row in done["refused"][:SHOWN]]

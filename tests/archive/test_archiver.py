@@ -108,6 +108,20 @@ def test_what_has_ended_is_told_without_what_was_deleted_since() -> None:
     assert len(told) > 1 and all(deleted + ended == 8 + PARTITIONS for deleted, ended in told)
 
 
+def test_what_has_ended_where_no_page_was_read_yet_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There was no room for any in the first batch."""
+    monkeypatch.setattr(archiving, "BATCH_TASKS", 2)
+    over, told = world(4, 3, 2, ahead=2), list[tuple[int, int]]()
+    collectable = over.collectable
+    over.collectable = lambda question: attrs.evolve(  # type: ignore[method-assign]
+        collectable(question), ended=len(over.tasks[question.partition]))
+
+    archiver(over, on_batch=lambda report: told.append((report.deleted, report.ended))).run(wait_s=0)
+
+    assert told[0] == (2, 7) and all(deleted + ended == 9 for deleted, ended in told)
+    assert 0 < len(over.asked) < PARTITIONS, "once, and only those that were not heard of"
+
+
 @pytest.mark.parametrize("answer", [0, Uncertain("timeout", "no answer")])
 def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answer: int | SkuldError) -> None:
     over, pace, forgotten = world(2, 2, ahead=4), Yielding(PARTITIONS), list[int]()

@@ -69,6 +69,31 @@ def test_a_name_is_unique_for_as_long_as_nodes_allow_and_none_comes_twice(tmp_pa
     assert client.count() == 4
 
 
+def test_who_dies_before_it_is_cancelled_leaves_what_expires_as_it_becomes_due(
+        tmp_path: Path, client: Brief, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+    monkeypatch.setattr(client, "cancel", die)
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        site.store.write("b", [row_of(plain(1), cluster="prod", digest=5)])
+
+    assert restore(tmp_path).exit_code != 0
+
+    left, = client.list()
+    assert left.state == "scheduled" and left.expires_ms == left.due_ms + 1
+
+
+def test_an_id_that_the_archive_has_not_is_refused(tmp_path: Path, client: Brief) -> None:
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        site.store.write("b", [row_of(plain(1), cluster="prod", digest=5)])
+
+    ran = CliRunner().invoke(main, ["history", "restore", str(tmp_path), "--id", to_text(plain(2).id)])
+
+    assert ran.exit_code == 1 and "[no_such_task]" in ran.stderr and client.count() == 0
+
+
 def test_one_that_is_too_large_is_named_and_keeps_no_other_one_away(tmp_path: Path, client: Brief) -> None:
     tasks = [plain(0), plain(1, payload=b"x" * PAYLOAD_BYTES), plain(2)]
     with Site.held(tmp_path) as site:

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from archive.ended import DAY_MS, NAMES, NOON_MS, plain
 from skuld_py.archive import spark_store
 from skuld_py.archive.filters import Filters
-from skuld_py.archive.places import LocalPlace, check_archive, uri_of
+from skuld_py.archive.places import LocalPlace, RemotePlace, check_archive, uri_of
 from skuld_py.archive.rows import STORED_SCHEMA, day_of, row_of, task_of
 from skuld_py.archive.spark_history import VIEW, History
 from skuld_py.archive.spark_store import SparkStore, parts, spark
@@ -195,6 +195,20 @@ def test_what_cannot_be_written_is_told_and_not_there(runtime: SparkRuntime, tmp
             SparkStore(runtime, place).write("b1", [row_of(TASKS[0])])
         (tmp_path / ".writing" / "batch=b1").unlink()
     assert list(tmp_path.glob("batch=*")) == []
+
+
+def test_a_root_that_spark_cannot_make_is_refused_with_what_it_lacks(runtime: SparkRuntime, tmp_path: Path
+                                                                     ) -> None:
+    (tmp_path / "file").touch()
+    made = RemotePlace(uri_of(tmp_path / "made" / "root"))
+
+    SparkStore(runtime, made).check()
+    assert (tmp_path / "made" / "root").is_dir()
+    inside = uri_of(tmp_path / "file" / "root")
+    for root, why in (("bar://y", "spark.jars.packages="), (inside, "Spark cannot write")):
+        with pytest.raises(Refused, match=why) as refusal:
+            SparkStore(runtime, RemotePlace(root)).check()
+        assert refusal.value.code == "not_written" and "\n" not in refusal.value.message
 
 
 def test_a_batch_that_is_too_large_for_one_part_goes_in_several() -> None:

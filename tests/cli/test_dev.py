@@ -17,7 +17,7 @@ from skuld_py.cli.dev import _Archiver, _introduce, _introduce_as_json, _Watcher
 def cluster(log: Path) -> Any:
     return SimpleNamespace(addresses=["127.0.0.1:13000"], node_process_id=lambda index: 7, gateway_url="",
                            node_log=lambda index: log, worker_log=lambda process: log, key=None, name="local",
-                           zookeeper_hosts="127.0.0.1:2181")
+                           said_by=lambda process: log.read_text(), zookeeper_hosts="127.0.0.1:2181")
 
 
 def ended(status: int) -> subprocess.Popen[bytes]:
