@@ -119,9 +119,9 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
 
     place = place_of(root)
     said: list[bool] = []
+    _check_means(place, keep_days, form == "delta")
     with until_stopped(), _seldom_searched(), ExitStack() as stack:
-        site, known = _opened(partial(_site, stack, place, keep_days, form == "delta"), place, nodes, timeout_s,
-                              replaces)
+        site, known = _opened(partial(_site, stack, place, form == "delta"), place, nodes, timeout_s, replaces)
         store: Any = _store(stack, place, conf) if site is None else site.store
         if site is None and (known is None or known.root != place.name):
             store.check()
@@ -156,9 +156,7 @@ def _opened(site: Callable[[], Site | None], place: Any, nodes: str, timeout_s: 
             ) -> tuple[Site | None, ArchiveRoot | None]:
     """Where this process writes, and where the cluster's archive is. Where none is begun the cluster is asked
     first, so that what it refuses has not happened."""
-    from skuld_py.archive.places import RemotePlace
-
-    if isinstance(place, RemotePlace) or _is_begun(place):
+    if _is_begun(place):
         return site(), _known(nodes, timeout_s)
     known = _known(nodes, timeout_s)
     if not replaces and known is not None and _is_written_here(place) and (
@@ -223,22 +221,28 @@ def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, repla
                              moves=moves)
 
 
-def _site(stack: ExitStack, place: Any, keep_days: int | None, begins_delta: bool) -> Site | None:
+def _site(stack: ExitStack, place: Any, begins_delta: bool) -> Site | None:
     """Where this process writes; None where Spark does."""
-    from skuld_py.extras import require
-
     if _is_written_here(place):
         from skuld_py.archive.arrow_site import Site
 
         return stack.enter_context(Site.held(place.root, begins_delta=begins_delta))
+    stack.enter_context(place.held())
+    return None
+
+
+def _check_means(place: Any, keep_days: int | None, begins_delta: bool) -> None:
+    """Refuse what cannot be done with what is installed here."""
+    from skuld_py.extras import require
+
+    if _is_written_here(place):
+        return
     if keep_days is not None or begins_delta:
         option = "--keep" if keep_days is not None else "--format delta"
         raise click.UsageError(f"{option} needs a directory of this machine, and pyarrow (skuld-py[datasource]).")
     if place.is_delta():
         require("datasource", who="skuld archive to a Delta table")
     require("spark", who="skuld archive")
-    stack.enter_context(place.held())
-    return None
 
 
 def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:

@@ -228,6 +228,18 @@ def test_a_table_needs_a_directory() -> None:
     assert ran.exit_code == 2 and "--format delta needs a directory of this machine" in ran.stderr
 
 
+def test_where_the_table_would_not_be_kept_up_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                 ) -> None:
+    with Site.held(tmp_path, begins_delta=True) as site:
+        assert site.archive
+    monkeypatch.setattr("skuld_py.cli.archive._is_written_here", lambda place: False)
+    monkeypatch.setattr("skuld_py.extras.find_spec", lambda package: None)
+
+    ran = CliRunner().invoke(main, ["archive", str(tmp_path)])
+
+    assert ran.exit_code == 1 and "skuld archive to a Delta table needs pyarrow" in ran.stderr
+
+
 def test_without_the_word_there_is_no_table(tmp_path: Path) -> None:
     with Site.held(tmp_path) as site:
         site.store.begin()
