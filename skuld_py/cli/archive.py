@@ -208,7 +208,11 @@ def _check_no_copy(site: Site, known: ArchiveRoot | None) -> None:
     if known is None or site.manifest.refresh().archive != known.archive or known.root == str(site.root):
         return
     other = Path(known.root)
-    if not (other / site.drafts.own.relative_to(site.root)).exists() and Manifest(other).exists():
+    try:
+        is_copy = not (other / site.drafts.own.relative_to(site.root)).exists() and Manifest(other).exists()
+    except OSError:
+        return  # it is not to be seen from here
+    if is_copy:
         raise Refused("other_archive", f"root: {site.root} is a copy of this cluster's archive, which is at"
                       f" {other}; archive to that one, or with --replace from now on to this one", root=known.root)
 

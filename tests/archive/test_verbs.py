@@ -169,6 +169,21 @@ def test_a_copy_of_the_archive_is_none_and_another_path_to_it_is_it(over: World,
     assert run(moved).exit_code == 0
 
 
+def test_where_the_archive_may_not_be_looked_into_nobody_takes_another_for_a_copy(
+        over: World, known: list[ArchiveRoot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Site.held(tmp_path / "root") as site:
+        known.append(ArchiveRoot("/closed", site.archive))
+    exists = Path.exists
+
+    def closed(path: Path) -> bool:
+        if path.is_relative_to("/closed"):
+            raise PermissionError(13, "Permission denied")
+        return exists(path)
+    monkeypatch.setattr(Path, "exists", closed)
+
+    assert run(tmp_path / "root").exit_code == 0
+
+
 def test_a_place_that_is_not_the_clusters_is_refused_and_nothing_is_made_there(
         over: World, known: list[ArchiveRoot], tmp_path: Path) -> None:
     known.append(ArchiveRoot("/srv/a"))
