@@ -401,7 +401,8 @@ class Archiver:
         return deleted
 
     def _ask_unheard(self) -> None:
-        """Of partitions that gave no page yet ask how many have ended there, once, so that none counts as none."""
+        """Of partitions that gave no page yet ask how many have ended there. Once: one whose leader does not
+        answer counts as having none until it gives a page."""
         unheard = [each for each in self._partitions if not each.is_heard]
         for partition, answer in zip(unheard, self._source.counted([each.number for each in unheard])
                                      if unheard else (), strict=True):

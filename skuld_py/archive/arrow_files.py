@@ -82,10 +82,11 @@ def has_more(path: Path) -> bool:
 
 
 def lacks_ends(path: Path) -> bool:
-    """Whether a file has tasks of which nobody knows when they ended."""
+    """Whether a file has tasks of which nobody knows when they ended, or does not say."""
     found = pq.read_metadata(path)
     at = found.schema.names.index("ended_ms")
-    return any(found.row_group(number).column(at).statistics.null_count for number in range(found.num_row_groups))
+    told = [found.row_group(number).column(at).statistics for number in range(found.num_row_groups)]
+    return any(each is None or each.null_count != 0 for each in told)
 
 
 def bounds_of(table: pa.Table) -> dict[str, Any]:

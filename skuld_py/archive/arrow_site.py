@@ -41,12 +41,20 @@ class Site:
         with drafts.held():
             try:
                 sweep(root, manifest.refresh)
-                delta = DeltaLog(root, Manifest(root), drafts.own)
-                if begins_delta:
-                    delta.begin()
             except OSError as error:
                 raise unwritable(root, error) from error
-            yield cls(root, drafts, manifest, ArrowStore(root, drafts, manifest, now_ms, delta.follow), delta)
+            delta = DeltaLog(root, Manifest(root), drafts.own)
+            made = cls(root, drafts, manifest, ArrowStore(root, drafts, manifest, now_ms, delta.follow), delta)
+            if begins_delta:
+                made.begin_delta()
+            yield made
+
+    def begin_delta(self) -> None:
+        """Make it a Delta table, too, unless it is one."""
+        try:
+            self.delta.begin()
+        except OSError as error:
+            raise unwritable(self.root, error) from error
 
     @property
     def archive(self) -> str:

@@ -36,7 +36,7 @@ from skuld_py.verbs.table import GROUPS, VERBS
 from skuld_py.verbs.verb import Given, Verb, done_at_once
 
 Command = Callable[..., Any]
-REFUSED_EVERYWHERE = "\n\nWhat every partition refuses ends with exit status 1, and says why."
+REFUSED_EVERYWHERE = "\n\nWhere a partition refuses and none is changed, it says why, and ends with exit status 1."
 _TYPES: Mapping[Kind, click.ParamType[Any, Any]] = {
     Plain.ID: TASK_ID, Plain.TOKEN: TOKEN, Plain.TIME: MOMENT, Plain.PAST: PAST, Plain.PAIRS: HEADER,
     Plain.STATES: click.Choice(STATES)}

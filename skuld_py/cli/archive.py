@@ -121,7 +121,7 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
     said: list[bool] = []
     _check_means(place, keep_days, form == "delta")
     with until_stopped(), _seldom_searched(), ExitStack() as stack:
-        site, known = _opened(partial(_site, stack, place, form == "delta"), place, nodes, timeout_s, replaces)
+        site, known = _opened(partial(_site, stack, place), place, nodes, timeout_s, replaces)
         store: Any = _store(stack, place, conf) if site is None else site.store
         if site is None and (known is None or known.root != place.name):
             store.check()
@@ -129,6 +129,8 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
             _check_no_copy(site, known)
         enter = partial(_enter, place, site, nodes, timeout_s)
         enter(replaces=replaces)
+        if site is not None and form == "delta":
+            site.begin_delta()
         progress = _Progress(as_json)
         archiver = _archiver(stack, nodes, timeout_s, store, progress, rate)
         said.append(_run(archiver, progress, wait_s, every_s, as_json, partial(enter, moves=False),
@@ -159,8 +161,8 @@ def _opened(site: Callable[[], Site | None], place: Any, nodes: str, timeout_s: 
     if _is_begun(place):
         return site(), _known(nodes, timeout_s)
     known = _known(nodes, timeout_s)
-    if not replaces and known is not None and _is_written_here(place) and (
-            known.archive or known.root != place.name):
+    if not replaces and known is not None and (
+            known.root != place.name or (known.archive and _is_written_here(place))):
         from skuld_py.client.archiving import other_archive
 
         raise other_archive(known.root, place.name)
@@ -209,8 +211,9 @@ def _check_no_copy(site: Site, known: ArchiveRoot | None) -> None:
         return
     other = Path(known.root)
     try:
-        is_copy = not (other / site.drafts.own.relative_to(site.root)).exists() and Manifest(other).exists()
-    except OSError:
+        is_copy = not (other / site.drafts.own.relative_to(site.root)).exists() and (
+            Manifest(other).refresh().archive == known.archive)
+    except (OSError, Refused):
         return  # it is not to be seen from here
     if is_copy:
         raise Refused("other_archive", f"root: {site.root} is a copy of this cluster's archive, which is at"
@@ -225,12 +228,12 @@ def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, repla
                              moves=moves)
 
 
-def _site(stack: ExitStack, place: Any, begins_delta: bool) -> Site | None:
+def _site(stack: ExitStack, place: Any) -> Site | None:
     """Where this process writes; None where Spark does."""
     if _is_written_here(place):
         from skuld_py.archive.arrow_site import Site
 
-        return stack.enter_context(Site.held(place.root, begins_delta=begins_delta))
+        return stack.enter_context(Site.held(place.root))
     stack.enter_context(place.held())
     return None
 

@@ -129,9 +129,8 @@ class Candidacy:
         election = self._election
         if event.version < 0 and self._written is None:
             self._is_reading = self._is_in_doubt = False
-            put_back = max(election.document.put_back, event.document.put_back)
-            self._gone = self._gone or PuttingBack(attrs.evolve(election.document, put_back=put_back),
-                                                   self._vnode.me.name)
+            self._gone = self._gone or PuttingBack(election.document, self._vnode.me.name)
+            self._gone.note(event.document.put_back)
             return self._put_back(now_ms)
         self._gone = None
         if self._is_reading:

@@ -40,7 +40,7 @@ async def quarantine(client: AsyncClient, node: str, partition: int | None, off:
 @verb("POST /v1/partitions/reap", Scope.ADMIN,
       Request("Reap", "Which node is gone.", (NODE, PARTITION, WITHIN, REASON)), d.Overseen,
       "Take a node that is down out of the voters for good.", command="reap",
-      says=say_done("reaping asked for", "no partition that was asked has its vote"))
+      says=say_done("reaping asked for", "no partition that was asked has its vote, or it is being reaped"))
 async def reap(client: AsyncClient, node: str, partition: int | None, within_s: float, reason: str) -> d.Overseen:
     """Take NODE (HOST:PORT), which is down and does not come back, out of the voters of its partitions.
 

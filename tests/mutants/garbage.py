@@ -122,9 +122,9 @@ MUTANTS: tuple[Mutant, ...] = (
            "        return min(claim.end.value, claim.until_ms)\n", "        pass\n", "D10",
            COPIES + "test_since_when_a_task_has_ended", seeds=0),
     mutant("pause-behind-the-last-attempt", "what failed for the last time ends with a pause that nobody needs",
-           "verdicts._until", "        if attempts >= policy.max_attempts:\n            return now_ms\n", "",
-           "D10",
-           "tests/node/test_outcomes.py::"
+           "verdicts._until",
+           "        if body is not None and attempts >= policy.max_attempts:\n            return now_ms\n", "",
+           "D10", "tests/node/test_outcomes.py::"
            "test_behind_the_last_attempt_there_is_no_pause_and_so_its_time_is_that_of_the_death", seeds=0),
     mutant("pause-behind-a-final-failure", "what failed for good ends with a pause that nobody needs",
            "judge_conclusions", "0 if is_final else delay_ms", "delay_ms", "D10",

@@ -45,8 +45,10 @@ MUTANTS: tuple[Mutant, ...] = (
              "(end_ms, index in cancelled)"),
     _seen_by(PUTTING_BACK + "test_one_that_was_written_by_hand_and_deleted_at_once_is_back_though_it_did_not_say"
              "_how_often", "put-back-as-often-as-it-knew", "a leader puts back as often as who reads knows",
-             "Candidacy._heed", "max(election.document.put_back, event.document.put_back)",
-             "election.document.put_back"),
+             "Candidacy._heed", "            self._gone.note(event.document.put_back)\n", ""),
+    _seen_by(PUTTING_BACK + "test_how_often_it_was_put_back_is_heard_whenever_it_is_said",
+             "put-back-as-often-as-was-said-last", "who does not know how often takes nothing back",
+             "PuttingBack.note", "max(self.document.put_back, put_back)", "put_back"),
     _seen_by("tests/runtime/zookeeper/test_registry.py::"
              "test_a_swap_made_of_a_document_that_was_deleted_is_lost_though_its_version_came_again",
              "gone-and-not-mended", "who reads that there is none says how often it was put back",

@@ -79,6 +79,15 @@ def test_one_that_was_written_by_hand_and_deleted_at_once_is_back_though_it_did_
     assert machines.documents[0][1].put_back == 2
 
 
+def test_how_often_it_was_put_back_is_heard_whenever_it_is_said() -> None:
+    """Also between two reads that do not know it."""
+    gone = PuttingBack(attrs.evolve(led().documents[0][1], put_back=1), "n1")
+    for said in (0, 3, 0):
+        gone.note(said)
+
+    assert gone.document.put_back == 3
+
+
 def test_another_document_of_the_version_that_its_leader_knows_is_noted() -> None:
     machines = led()
     version, known = machines.documents[0]

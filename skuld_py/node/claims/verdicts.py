@@ -220,7 +220,7 @@ def _until(history: History, body: bytes | None, now_ms: int, task_id: bytes, to
     if kind == FAILED:
         policy = DEFAULT_RETRY if body is None else header_of(body).retry
         attempts = history.attempts(now_ms - 1) + 1
-        if attempts >= policy.max_attempts:
+        if body is not None and attempts >= policy.max_attempts:
             return now_ms
         if delay_ms < 0:
             delay_ms = pause_ms(policy, attempts, task_id, token)

@@ -27,6 +27,10 @@ class PuttingBack:
     next_ask_ms: int = 0
     promised: dict[str, int] = attrs.field(factory=dict)
 
+    def note(self, put_back: int) -> None:
+        """It was put back so often, as who has read it says; 0 where that is not known."""
+        self.document = attrs.evolve(self.document, put_back=max(self.document.put_back, put_back))
+
     @property
     def is_allowed(self) -> bool:
         """Whether a majority has promised nothing newer."""
