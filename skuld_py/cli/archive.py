@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skuld_py.cli.archive_compact import compact, keep_option
+from skuld_py.cli.archive_compact import compact, keep_option, memory_from_system
 from skuld_py.cli.options import connected, json_option, nodes_option, timeout_option
 from skuld_py.cli.spark_options import master_options
 from skuld_py.cli.values import DAY_S, DURATION, Duration
@@ -231,6 +231,7 @@ def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, repla
 def _site(stack: ExitStack, place: Any) -> Site | None:
     """Where this process writes; None where Spark does."""
     if _is_written_here(place):
+        memory_from_system()
         from skuld_py.archive.arrow_site import Site
 
         return stack.enter_context(Site.held(place.root))
