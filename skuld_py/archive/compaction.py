@@ -24,6 +24,7 @@ nodes may still have what an earlier archiver wrote last.
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import pairwise
 from pathlib import Path
@@ -156,6 +157,7 @@ class Compaction:
         for first, behind in _ranges(self._root, sources):
             rows += outputs.take(self._range(sources, first, behind))
             self._on_part(day, queue, min(1.0, rows / all_rows))
+            gc.collect()  # Arrow's files are in cycles, each with a footer; an archiver has Python seek them seldom
             pa.default_memory_pool().release_unused()
         files, moves = outputs.finished()
         self._drafts.move(moves)
