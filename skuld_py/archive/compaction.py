@@ -157,7 +157,7 @@ class Compaction:
         for first, behind in _ranges(self._root, sources):
             rows += outputs.take(self._range(sources, first, behind))
             self._on_part(day, queue, min(1.0, rows / all_rows))
-            gc.collect()  # Arrow's files are in cycles, each with a footer; an archiver has Python seek them seldom
+            gc.collect()  # files of Arrow are in cycles, each with its footer, and an archiver seldom seeks these
             pa.default_memory_pool().release_unused()
         files, moves = outputs.finished()
         self._drafts.move(moves)
