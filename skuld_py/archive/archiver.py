@@ -143,8 +143,8 @@ class Report:
 
 @attrs.define
 class _Partition:
-    """``after``: the page that was read last; ``unconfirmed``: how many pages are on their way; ``is_heard``: how
-    many have ended is known; ``is_stuck``: one has a task that cannot be written."""
+    """``after``: the page that was read last; ``unconfirmed``: how many pages are on their way; ``is_heard``: it
+    was asked how many have ended; ``is_stuck``: one has a task that cannot be written."""
 
     number: int
     epoch: int = 0
@@ -313,9 +313,18 @@ class Archiver:
 
     def _count(self) -> None:
         """Have partitions tell how many have ended. One that cannot is heard of when it is asked for a page."""
-        wanted = self._pace.asks(self._clock())
-        for number, answer in zip(wanted, self._source.counted(wanted) if wanted else (), strict=True):
+        for number, answer in self._counted(self._pace.asks(self._clock())):
             self._hear(number, answer)
+
+    def _counted(self, numbers: Sequence[int]) -> list[tuple[int, Page | SkuldError]]:
+        """How many have ended, as partitions tell. One whose leader does not answer stays as it was."""
+        told = list(zip(numbers, self._source.counted(numbers) if numbers else (), strict=True))
+        for number, answer in told:
+            partition = self._partitions[number]
+            partition.is_heard = True
+            if not isinstance(answer, SkuldError):
+                partition.ended = answer.ended
+        return told
 
     def _hear(self, number: int, answer: Page | SkuldError) -> None:
         if isinstance(answer, SkuldError) or not answer.due_ms:
@@ -393,21 +402,12 @@ class Archiver:
             partition.is_stuck = partition.is_stuck or id(page) not in confirmed
         answers = self._delete(pages)
         deleted = sum(self._settle(page, answer) for page, answer in zip(pages, answers, strict=True))
-        if batch.pages:
-            self._ask_unheard()
+        if batch.pages:  # a partition that gave no page yet would count as having none
+            self._counted([each.number for each in self._partitions if not each.is_heard])
         self.report.ended = sum(each.ended for each in self._partitions)
         if batch.pages:
             self._on_batch(self.report)
         return deleted
-
-    def _ask_unheard(self) -> None:
-        """Of partitions that gave no page yet ask how many have ended there. Once: one whose leader does not
-        answer counts as having none until it gives a page."""
-        unheard = [each for each in self._partitions if not each.is_heard]
-        for partition, answer in zip(unheard, self._source.counted([each.number for each in unheard])
-                                     if unheard else (), strict=True):
-            partition.is_heard = True
-            partition.ended = 0 if isinstance(answer, SkuldError) else answer.ended
 
     def _delete(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
         begun_s, tasks, answers = self._clock(), 0, list[int | SkuldError]()

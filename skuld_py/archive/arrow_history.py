@@ -3,8 +3,8 @@
 Which files are read, and often how many rows they have, is known from the manifest. Rows come in the order of
 their ids though the files of a day overlap: a file is read when its first id is due, and files that lie side by
 side are merged, a row group of each in memory. Before compaction these may be thousands, more than a process may
-have open; so a file is open only while a row group is read. One id is looked for among the
-ids alone of each file that may have it, until it is found.
+have open; so a file is open only while a row group is read. One id is looked for among the ids alone of each file
+that may have it, until it is found.
 """
 
 from __future__ import annotations

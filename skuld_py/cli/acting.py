@@ -36,7 +36,7 @@ from skuld_py.verbs.table import GROUPS, VERBS
 from skuld_py.verbs.verb import Given, Verb, done_at_once
 
 Command = Callable[..., Any]
-REFUSED_EVERYWHERE = "\n\nWhere a partition refuses and none is changed, it says why, and ends with exit status 1."
+WHEN_REFUSED = "\n\nWhere a partition refuses and none is changed, it says why, and ends with exit status 1."
 _TYPES: Mapping[Kind, click.ParamType[Any, Any]] = {
     Plain.ID: TASK_ID, Plain.TOKEN: TOKEN, Plain.TIME: MOMENT, Plain.PAST: PAST, Plain.PAIRS: HEADER,
     Plain.STATES: click.Choice(STATES)}
@@ -71,7 +71,7 @@ def made_of(verb: Verb) -> click.Command:
         if verb.answers is Overseen:
             leave_if_refused(facts)
 
-    help_text = cleandoc(act.__doc__ or "") + (REFUSED_EVERYWHERE if verb.answers is Overseen else "")
+    help_text = cleandoc(act.__doc__ or "") + (WHEN_REFUSED if verb.answers is Overseen else "")
     return click.command(verb.command.split()[-1], help=help_text)(run)
 
 

@@ -73,8 +73,8 @@ class Archiving(Setting):
         its manifest has, if it has one. Refused as ``other_archive`` where they go elsewhere, unless this one
         ``replaces`` that. One that was moved is the same, and its new place is noted; one that had no name yet is
         known by it from then on. Without ``moves`` its place is not noted anew, so that archivers which reach one
-        archive by several paths do not tell it in turns. A cluster of an earlier
-        release keeps no such thing: there nothing is said."""
+        archive by several paths do not tell it in turns. A cluster of an earlier release keeps no such thing:
+        there nothing is said."""
         wanted = _archive_of(root, archive)
         for is_last in (False, True):
             try:

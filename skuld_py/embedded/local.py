@@ -87,7 +87,7 @@ class LocalCluster:
         self._wanted = (nodes, tuple(ports), zookeeper_port)
         self._nodes: list[_Node] = []
         self._workers: dict[subprocess.Popen[bytes], Path] = {}  # ended ones too
-        self._archiver_logs: dict[subprocess.Popen[bytes], tuple[Path, int]] = {}  # and where this life begins
+        self._log_starts: dict[subprocess.Popen[bytes], int] = {}  # of archivers: an earlier life's log goes on
         self._gateways: list[subprocess.Popen[bytes]] = []
         self._zookeeper: ZooKeeperServer | None = None
         self._what_is_missing = what_is_missing
@@ -261,13 +261,12 @@ class LocalCluster:
         start = log.stat().st_size if log.exists() else 0
         archiver = self._spawn(["archive", str(root), "--nodes", ",".join(self.addresses), *options], log)
         self._workers[archiver] = log
-        self._archiver_logs[archiver] = log, start
+        self._log_starts[archiver] = start
         return archiver
 
     def said_by(self, archiver: subprocess.Popen[bytes]) -> str:
         """The end of what an archiver has printed, and none before it did in that file."""
-        log, start = self._archiver_logs[archiver]
-        return process.tail(log, start=start)
+        return process.tail(self._workers[archiver], start=self._log_starts[archiver])
 
     def start_gateway(self, *options: str, timeout_s: float = 30.0) -> tuple[str, subprocess.Popen[bytes]]:
         """Start an HTTP gateway and wait until it serves; gives its URL, and its process.

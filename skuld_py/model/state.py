@@ -77,8 +77,8 @@ def has_ended(history: History, body: Body | None, upto_ms: int) -> bool:
     """Whether a task was over by a time, for good unless it is revived. A task without a body by then gets none
     any more, so it is over with its last lease. A claim that failed, or was snoozed, was over before its lease
     was, and before the pause that followed; one that its holder ended, before the next was granted. So no task is
-    kept for the rest of such a lease. Other releases take the longest of these leases, so while nodes of both run
-    the task is kept as long."""
+    kept for the rest of such a lease. Earlier releases take the longest of these leases: while nodes of both run
+    a task is kept as long."""
     done = history.completion.value
     if done is not None:
         return done[0] <= upto_ms

@@ -37,8 +37,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "cli.archive._check_no_copy", "is_copy = not (other / site", "is_copy = True or not (other / site",
            "A1",
            VERBS + "test_a_copy_of_the_archive_is_none_and_another_path_to_it_is_it", seeds=0),
-    mutant("archive-unheard-are-none", "where no page was read nothing has ended", "Archiver._ask_unheard",
-           "partition.ended = 0 if isinstance(answer, SkuldError) else answer.ended", "partition.ended = 0", "A6",
+    mutant("archive-unheard-are-none", "where no page was read nothing has ended", "Archiver._counted",
+           "                partition.ended = answer.ended\n", "                pass\n", "A6",
            "tests/archive/test_archiver.py::"
            "test_what_has_ended_where_no_page_was_read_yet_is_told_too", seeds=0),
     mutant("restored-for-ever", "what was not cancelled becomes a task like others", "history_restore._stored",
