@@ -6,7 +6,6 @@ only to within the cluster's skew bound.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -39,6 +38,7 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
       skuld get 000006cvl5s5o0000000e1k0g5u3k7qh --json | jq .claims
       skuld list reports --json | jq -r .id | xargs skuld get --json
     """
+    from skuld_py.cli.collected import where_else
     from skuld_py.cli.showing import now_ms, print_json
     from skuld_py.errors import Refused
     from skuld_py.model.ids import none_said
@@ -48,7 +48,7 @@ def get(ids: tuple[bytes, ...], min_seq: int, nodes: str, timeout_s: float, as_j
         found = {bytes(task.id): task for task in client.get_many(list(dict.fromkeys(ids)), min_seq=min_seq)}
         batches = {} if as_json else _batches(client, found)
         missing = next((task_id for task_id in ids if task_id not in found), None)
-        where = "" if missing is None else _where_else(client, missing)
+        where = "" if missing is None else where_else(client, missing)
     for number, task_id in enumerate(ids):
         if task_id not in found:
             raise Refused("no_such_task", none_said([task_id], "id") + (where if task_id == missing else ""),
@@ -78,23 +78,6 @@ def _batches(client: Client, found: Mapping[bytes, Task]) -> dict[bytes, BatchSt
     keys = {task_id: (found[task_id].claims[-1].holder, found[task_id].queue, function)
             for task_id, function in silent.items()}
     return {task_id: told[key] for task_id, key in keys.items() if key in told}
-
-
-def _where_else(client: Client, task_id: bytes) -> str:
-    """Whether a task that is not there may have been deleted as ended long ago, and where it is then."""
-    from skuld_py.errors import SkuldError
-    from skuld_py.model.ids import time_of, to_text
-
-    try:
-        sealed_ms = max((row.sealed_ms for row in client.status().collections), default=0)
-        if not sealed_ms or time_of(task_id) > sealed_ms:
-            return ""
-        root = client.archive_root()
-    except SkuldError:
-        return ""
-    if root is None:
-        return ", by --retention"
-    return f"; what is collected the archive has: skuld history {shlex.quote(root.root)} --id {to_text(task_id)}"
 
 
 def show_task(task: Task, at_ms: int, batch: BatchStatus | None = None) -> None:

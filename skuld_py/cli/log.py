@@ -42,9 +42,10 @@ def log(task_id: bytes, token: int | None, follow: bool, nodes: str, timeout_s: 
       skuld log 000006cvl5s5o0000000e1k0g5u3k7qh --token 4294967297 --json | jq -r .data
     """
     from skuld_py.cli import showing
+    from skuld_py.cli.collected import told_where
     from skuld_py.verbs import documents
 
-    with connected(nodes, timeout_s) as client:
+    with connected(nodes, timeout_s) as client, told_where(client, [task_id]):
         entries = client.log(task_id, token=token, follow_s=math.inf if follow else 0)
         if as_json:
             for entry in entries:

@@ -20,7 +20,8 @@ def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float,
 
     Says on standard error of those that are dead or cancelled that they are, and why, and fails (not_completed).
 
-    Refused (no_such_task) when one of them is collected, or too old to be enqueued yet.
+    Refused (no_such_task) when one of them is collected, or too old to be enqueued yet; where an archive may
+    have it that is said.
 
     With --json how each has ended, too: completed, cancelled or dead, and the last error.
 
@@ -32,11 +33,12 @@ def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float,
     import attrs
 
     from skuld_py.cli import showing
+    from skuld_py.cli.collected import told_where
     from skuld_py.errors import Refused
     from skuld_py.model.ids import to_text
     from skuld_py.verbs import documents
 
-    with connected(nodes, timeout_s) as client:
+    with connected(nodes, timeout_s) as client, told_where(client, ids):
         found = client.ends(ids, wait_s=wait_s)
     for end in found:
         text = to_text(end.id)

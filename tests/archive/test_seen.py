@@ -19,35 +19,39 @@ from skuld_py.archive.arrow_site import Site
 from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 from skuld_py.model.archive_root import ArchiveRoot
-from skuld_py.model.ids import time_of, to_text
+from skuld_py.model.ids import none_said, time_of, to_text
 from skuld_py.runtime.metrics import NodeMetrics, Snapshot
 
 GONE = TASKS[4]
 GONE_MS = time_of(GONE.id)
 
 
-def got(monkeypatch: pytest.MonkeyPatch, sealed_ms: int, root: str | None) -> str:
+def got(monkeypatch: pytest.MonkeyPatch, sealed_ms: int, root: str | None, verb: str = "get") -> str:
     """What ``skuld get`` says of it, of nodes that have collected up to a time, for an archive or for none."""
     seals = [SimpleNamespace(sealed_ms=each) for each in (0, sealed_ms)]
 
+    def refuse(*_: object, **__: object) -> None:
+        raise Refused("no_such_task", none_said([GONE.id]))
+
     @contextmanager
     def connected(*_: object) -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace(get_many=lambda ids, min_seq: [],
+        yield SimpleNamespace(get_many=lambda ids, min_seq: [], ends=refuse, log=refuse,
                               archive_root=lambda: None if root is None else ArchiveRoot(root),
                               status=lambda: SimpleNamespace(collections=seals))
-    monkeypatch.setattr("skuld_py.cli.get.connected", connected)
-    ran = CliRunner().invoke(main, ["get", to_text(GONE.id)])
+    monkeypatch.setattr(f"skuld_py.cli.{verb}.connected", connected)
+    ran = CliRunner().invoke(main, [verb, to_text(GONE.id)])
     assert ran.exit_code == 1 and ran.stderr.endswith("[no_such_task]\n"), ran.stderr
     return ran.stderr
 
 
+@pytest.mark.parametrize("verb", ["get", "results", "log"])
 def test_get_of_a_task_that_was_archived_says_so_and_what_it_says_finds_it(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     with Site.held(tmp_path) as site:
         site.store.begin()
         site.store.write("b", rows_of(TASKS[:6]))
 
-    said = got(monkeypatch, GONE_MS, str(tmp_path))
+    said = got(monkeypatch, GONE_MS, str(tmp_path), verb)
 
     words = re.search(r"what is collected the archive has: skuld (history .+) \[", said)
     assert words is not None, said
@@ -56,7 +60,7 @@ def test_get_of_a_task_that_was_archived_says_so_and_what_it_says_finds_it(
 
 
 def test_get_of_a_task_that_is_gone_without_an_archive_says_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "or is collected, by --retention [" in got(monkeypatch, GONE_MS, None)
+    assert "or is collected; what is collected was deleted by --retention [" in got(monkeypatch, GONE_MS, None)
 
 
 def test_get_of_a_task_that_never_was_says_nothing_of_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
