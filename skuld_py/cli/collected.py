@@ -43,4 +43,5 @@ def where_else(client: Client, task_id: bytes) -> str:
         return ""
     if root is None:
         return "; what is collected was deleted by --retention"
-    return f"; what is collected the archive has: skuld history {shlex.quote(root.root)} --id {to_text(task_id)}"
+    asking = f"skuld history {shlex.quote(root.root)} --id {to_text(task_id)}"
+    return f"; what is collected may be in the archive: {asking}"

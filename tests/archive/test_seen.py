@@ -53,7 +53,7 @@ def test_get_of_a_task_that_was_archived_says_so_and_what_it_says_finds_it(
 
     said = got(monkeypatch, GONE_MS, str(tmp_path), verb)
 
-    words = re.search(r"what is collected the archive has: skuld (history .+) \[", said)
+    words = re.search(r"what is collected may be in the archive: skuld (history .+) \[", said)
     assert words is not None, said
     found = CliRunner().invoke(main, shlex.split(words[1]), catch_exceptions=False)
     assert found.exit_code == 0 and to_text(GONE.id) in found.stdout.splitlines()[0]

@@ -185,7 +185,7 @@ class AwaitOperation(Watch):
     def tell(self) -> None:
         """How each has ended, or that it has not."""
         if self.gone:
-            self.refuse("no_such_task", f"{ids.none_said(self.gone)}, and too old to be enqueued yet; leave"
+            self.refuse("no_such_task", f"{ids.none_said(self.gone)}, and will not come; leave"
                         f" {'it' if len(self.gone) == 1 else 'them'} out")
             return
         ends = [self._ends.get(task_id, (m.NOT_ENDED, b"", b"")) for task_id in self._asked]
