@@ -17,7 +17,7 @@ import click
 
 from skuld_py.cli.archive import MASTER
 from skuld_py.cli.history_files import files
-from skuld_py.cli.history_restore import restore
+from skuld_py.cli.history_restore import ENDED, restore
 from skuld_py.cli.options import json_option
 from skuld_py.cli.spark_options import master_options
 from skuld_py.cli.values import PAST, TASK_ID
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from skuld_py.model.ids import TaskId
 
 Found: TypeAlias = "History | ArrowHistory"
-ENDED = ("completed", "cancelled", "dead")
 _COLUMNS = "{:<32}  {:<9}  {:<23}  {:>8}  {:<16}  "
 _SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
 
@@ -49,7 +48,8 @@ _SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
               help="Only what was enqueued then or later: an age as 48h, or 2026-12-01T08:00+01:00.")
 @click.option("--until", type=PAST, metavar="WHEN", default=None, show_default="now",
               help="Only what was enqueued before then.")
-@click.option("--limit", type=click.IntRange(1), default=None, show_default="all", help="How many at most.")
+@click.option("--limit", type=click.IntRange(1), default=None, show_default="all",
+              help="How many at most; with --sql, how many rows of the answer.")
 @click.option("--count", "is_count", is_flag=True, show_default=False, help="Only say how many.")
 @click.option("--sql", metavar="QUERY", default=None, show_default=False,
               help="Ask this of the table tasks, which holds those that the other options choose.")
@@ -94,13 +94,14 @@ def history(root: str, task_id: TaskId | None, queue: str | None, key: str | Non
         if is_count:
             _show_count(found, limit, as_json)
         elif task_id is not None:
-            _show_one(found, task_id, as_json)
+            _show_one(found, task_id, filters, as_json)
         else:
             _show_list(found, limit, as_json)
 
 
 history.add_command(files)
 history.add_command(restore)
+history.others = {"compact": "archive"}
 
 
 def by_spark(stack: ExitStack, uri: str, filters: Filters, conf: dict[str, str]) -> History:
@@ -137,7 +138,7 @@ def _show_count(found: Found, limit: int | None, as_json: bool) -> None:
     print_json({"count": number}) if as_json else click.echo(str(number))
 
 
-def _show_one(found: Found, task_id: TaskId, as_json: bool) -> None:
+def _show_one(found: Found, task_id: TaskId, filters: Filters, as_json: bool) -> None:
     from skuld_py.archive.rows import task_of
     from skuld_py.cli.get import show_task
     from skuld_py.cli.showing import now_ms, print_json
@@ -145,15 +146,19 @@ def _show_one(found: Found, task_id: TaskId, as_json: bool) -> None:
     for row in found.rows(1):
         print_json(document(row)) if as_json else show_task(task_of(row), now_ms())
         return
-    raise not_there(task_id)
+    raise not_there(task_id, filters)
 
 
-def not_there(task_id: TaskId) -> Refused:
-    """What is said of a task that an archive has not."""
+def not_there(task_id: TaskId, filters: Filters) -> Refused:
+    """What is said of a task that an archive has not, or that other options leave out."""
+    import attrs
+
+    from skuld_py.archive.filters import Filters
     from skuld_py.errors import Refused
 
-    return Refused("no_such_task", f"id: no task {task_id} is in this archive; if it is not deleted yet, 'skuld"
-                   " get' shows it", id=task_id)
+    such = "" if attrs.evolve(filters, id=None) == Filters() else " as the other options want it"
+    return Refused("no_such_task", f"id: no task {task_id} is in this archive{such}; if it is not deleted yet,"
+                   " 'skuld get' shows it", id=task_id)
 
 
 def _show_list(found: Found, limit: int | None, as_json: bool) -> None:
@@ -164,12 +169,15 @@ def _show_list(found: Found, limit: int | None, as_json: bool) -> None:
         for row in found.rows(limit):
             showing.print_json(document(row))
         return
+    number = -1
     for number, row in enumerate(found.rows(limit, _SHOWN)):
         if number == 0:
             click.echo(_COLUMNS.format("ID", "STATE", "ENDED", "ATTEMPTS", "QUEUE") + "CALL OR PAYLOAD")
         ended = "" if row["ended_ms"] is None else moment(row["ended_ms"])
         line = _COLUMNS.format(row["id"], row["state"], ended, row["attempts"], row["queue"])
         click.echo(line + showing.shortened(showing.content_shown(bytes(row["payload"])), len(line)))
+    if number < 0:
+        click.echo("no such tasks", err=True)
 
 
 def document(row: Mapping[str, Any]) -> dict[str, Any]:

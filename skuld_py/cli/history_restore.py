@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 EACH = 200
 FAR, INSTANT = timedelta(days=1), timedelta(milliseconds=1)
 NAMED = "restored-from"
+ENDED = ("completed", "cancelled", "dead")
 WINDOWS_S = (3_600.0, 600.0, 60.0, 10.0, 1.0)
 """For so long the name of a restored task is unique, or else for so long."""
 
@@ -40,6 +41,8 @@ WINDOWS_S = (3_600.0, 600.0, 60.0, 10.0, 1.0)
 @click.option("--id", "task_id", metavar="ID", type=TASK_ID, default=None, show_default=False, help="This task.")
 @click.option("--queue", metavar="QUEUE", default=None, show_default="all", help="Only tasks of this queue.")
 @click.option("--key", metavar="KEY", default=None, show_default="all", help="Only tasks with this ordering key.")
+@click.option("--state", "states", type=click.Choice(ENDED), multiple=True,
+              help="Only tasks that ended so; may be given again, for one of several.")
 @click.option("--since", type=PAST, metavar="WHEN", default=None, show_default="the beginning",
               help="Only what was enqueued then or later.")
 @click.option("--until", type=PAST, metavar="WHEN", default=None, show_default="now",
@@ -51,8 +54,8 @@ WINDOWS_S = (3_600.0, 600.0, 60.0, 10.0, 1.0)
 @json_option
 @click.pass_context
 def restore(ctx: click.Context, root: str, into: str, task_id: Any, queue: str | None, key: str | None,
-            since: datetime | None, until: datetime | None, limit: int | None, conf: dict[str, str],
-            nodes: str, timeout_s: float, as_json: bool) -> None:
+            states: tuple[str, ...], since: datetime | None, until: datetime | None, limit: int | None,
+            conf: dict[str, str], nodes: str, timeout_s: float, as_json: bool) -> None:
     """Bring tasks from the archive below ROOT back as data: as new, cancelled tasks, which no worker ever gets.
     The payload of each is the document that 'skuld history --json' shows. Those of which that is larger than a
     payload may be are named and left out, and then it ends with 1 instead of 0.
@@ -60,7 +63,7 @@ def restore(ctx: click.Context, root: str, into: str, task_id: Any, queue: str |
     \b
     Examples:
       skuld history restore /srv/skuld-archive --id 000006cvl5s5o0000000e1k0g5u3k7qh
-      skuld history restore /srv/skuld-archive --queue reports --since 48h --into reports-of-last-week
+      skuld history restore /srv/skuld-archive --queue reports --state dead --since 48h --into reports-that-died
     """
     from skuld_py.archive.filters import Filters
     from skuld_py.archive.places import check_archive
@@ -69,7 +72,7 @@ def restore(ctx: click.Context, root: str, into: str, task_id: Any, queue: str |
     from skuld_py.model.names import check_name
 
     check_name("into", into)
-    uri, filters = check_archive(root), Filters(task_id, queue, (), since, until, key)
+    uri, filters = check_archive(root), Filters(task_id, queue, states, since, until, key)
     back, windows = list[bool](), [*WINDOWS_S]
     with ExitStack() as stack:
         found = history.by_arrow(root, filters, conf) or history.by_spark(stack, uri, filters, conf)
@@ -78,7 +81,7 @@ def restore(ctx: click.Context, root: str, into: str, task_id: Any, queue: str |
         while part := [*islice(rows, EACH)]:
             back += _brought(client, into, part, windows, as_json)
     if task_id is not None and not back:
-        raise history.not_there(task_id)
+        raise history.not_there(task_id, filters)
     count, left = sum(back), back.count(False)
     words = f"restored {many(count, 'task')} into queue {into}"
     print_event(as_json, words + (f", and not {many(left, 'other')}" if left else ""), event="done",

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from click.testing import CliRunner, Result
 
@@ -50,8 +51,8 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Brief]:
         yield made
 
 
-def restore(root: Path) -> Result:
-    return CliRunner().invoke(main, ["history", "restore", str(root), "--json"])
+def restore(root: Path, *options: str) -> Result:
+    return CliRunner().invoke(main, ["history", "restore", str(root), "--json", *options])
 
 
 def test_a_name_is_unique_for_as_long_as_nodes_allow_and_none_comes_twice(tmp_path: Path, client: Brief,
@@ -106,3 +107,15 @@ def test_one_that_is_too_large_is_named_and_keeps_no_other_one_away(tmp_path: Pa
     assert ran.exit_code == 1 and said[-1] == {"event": "done", "restored": 2, "left": 1}
     assert [each["id"] for each in said if each["event"] == "left"] == [to_text(tasks[1].id)]
     assert client.count() == 2 and client.claim("restored", n=10) == []
+
+
+def test_of_those_that_ended_otherwise_none_comes_back(tmp_path: Path, client: Brief) -> None:
+    ended = attrs.evolve(plain(1), state="dead")
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        site.store.write("b", [row_of(task, cluster="prod", digest=5) for task in (plain(0), ended, plain(2))])
+
+    ran = restore(tmp_path, "--state", "dead", "--state", "cancelled")
+
+    said = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [each.get("id") for each in said] == [to_text(ended.id), None], ran.stderr
