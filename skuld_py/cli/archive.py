@@ -78,7 +78,8 @@ class Form(_Choice):
               " they can give, whoever else asks them for something.")
 @keep_option
 @click.option("--replace", "replaces", is_flag=True, show_default=False,
-              help="From now on this is the cluster's archive, instead of the one that was.")
+              help="From now on this is the cluster's archive, instead of the one that was, in which stays what it"
+              " has.")
 @click.option("--format", "form", type=Form(["parquet", "delta"]), default="parquet",
               help="With delta the directory is a Delta table, too, from now on.")
 @master_options(MASTER)
@@ -129,6 +130,7 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
             _check_no_copy(site, known)
         enter = partial(_enter, place, site, nodes, timeout_s)
         enter(replaces=replaces)
+        _say_replaced(known, place, site, as_json)
         if site is not None and form == "delta":
             site.begin_delta()
         progress = _Progress(as_json)
@@ -228,6 +230,19 @@ def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, repla
                              moves=moves)
 
 
+def _say_replaced(known: ArchiveRoot | None, place: Any, site: Site | None, as_json: bool) -> None:
+    """Say of which archive this one has taken the place, for nobody looks into that one for what it has."""
+    import shlex
+
+    from skuld_py.cli.showing import print_event
+    from skuld_py.model.archive_root import ArchiveRoot
+
+    if known is None or known.is_of(ArchiveRoot(place.name, "" if site is None else site.archive)):
+        return
+    print_event(as_json, f"this cluster's archive is {place.name} from now on; what {known.root} has stays there:"
+                f" skuld history {shlex.quote(known.root)}", event="replaced", root=place.name, former=known.root)
+
+
 def _site(stack: ExitStack, place: Any) -> Site | None:
     """Where this process writes; None where Spark does."""
     if _is_written_here(place):
@@ -315,6 +330,7 @@ def _store(stack: ExitStack, place: Any, conf: dict[str, str]) -> Any:
 
 
 archive.add_command(compact)
+archive.others = {"files": "history", "restore": "history"}
 
 
 class _Progress:

@@ -55,7 +55,8 @@ ARCHIVING = ("--retention", "1m", "--archive")
               help="A cluster without keys: its nodes speak to anybody on this machine, and nothing is sealed.")
 @click.option("--archive", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", default=None,
               show_default="none; what ended is kept",
-              help="Move tasks that ended a minute ago to an archive in this directory, as 'skuld archive' does.")
+              help="Move tasks that ended a minute ago to an archive in this directory, as 'skuld archive' does."
+              " No name is --unique for longer than that minute then.")
 @kinds_options
 @spark_options
 @json_option

@@ -30,6 +30,7 @@ else:  # older releases of click have no type parameters
 DAY_S = 24 * 3600.0
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S, "": 1.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h|d|)", re.ASCII)
+_A_DAY = re.compile(r"\d{4}-?\d\d-?\d\d([+ ].*)?", re.ASCII)
 
 
 class Duration(DurationKind):
@@ -77,8 +78,10 @@ class Moment(MomentKind):
             self.fail(f"{value!r} is no time; write 10m for ten minutes {sense}, or 2026-12-01T08:00+01:00.",
                       param, ctx)
         if made.utcoffset() is None:
-            self.fail(f"{value!r} has no time zone; add it, as in 2026-12-01T08:00+01:00, or Z for UTC.",
-                      param, ctx)
+            # what follows a day's '+' is read as an hour
+            lacking = ("is a day; write the hour and its zone, too" if _A_DAY.fullmatch(text)
+                       else "has no time zone; add it")
+            self.fail(f"{value!r} {lacking}, as in 2026-12-01T08:00+01:00, or Z for UTC.", param, ctx)
         return made
 
 

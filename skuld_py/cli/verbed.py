@@ -18,6 +18,8 @@ class Verbed(click.Command):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.commands: dict[str, click.Command] = {}
+        self.others: dict[str, str] = {}
+        """Words that are verbs of other commands, which are told to who says them here, with something behind."""
 
     def add_command(self, command: click.Command) -> None:
         """One more verb."""
@@ -30,7 +32,15 @@ class Verbed(click.Command):
             # not of this one, whose ROOT would stand in the usage of the verb below
             own = click.Context(click.Command(self.name), info_name=info_name, parent=parent)
             return self.commands[args[0]].make_context(args[0], args[1:], parent=own)
-        return super().make_context(info_name, args, parent, **extra)
+        first = args[0] if args else ""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            if first not in self.others:
+                raise
+            said = error.format_message()
+            raise click.UsageError(f"{said}{'' if said.endswith(('.', '?')) else '.'} Did you mean 'skuld"
+                                   f" {self.others[first]} {first}'?", error.ctx) from error
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The verbs below."""

@@ -195,6 +195,25 @@ def test_a_place_that_is_not_the_clusters_is_refused_and_nothing_is_made_there(
     assert run(tmp_path / "meant", "--replace").exit_code == 0
 
 
+def test_who_gives_the_cluster_another_archive_is_told_where_the_former_is(
+        over: World, known: list[ArchiveRoot], tmp_path: Path) -> None:
+    """Where it has that one already, and where it had none, nothing has changed."""
+    known.append(ArchiveRoot("/srv/a"))
+    meant = tmp_path / "meant"
+
+    words, *_ = run(meant, "--replace").stdout.splitlines()
+    event = json.loads(run(meant, "--replace", "--json").stdout.splitlines()[0])
+    with Site.held(meant) as site:
+        known[:] = [ArchiveRoot(str(meant), site.archive)]
+
+    assert words == (f"this cluster's archive is {meant} from now on; what /srv/a has stays there: skuld"
+                     " history /srv/a")
+    assert event == {"event": "replaced", "root": str(meant), "former": "/srv/a"}
+    assert "from now on" not in run(meant, "--replace").stdout
+    known.clear()
+    assert "from now on" not in run(meant, "--replace").stdout
+
+
 def test_where_the_cluster_was_given_another_archive_meanwhile_nothing_more_is_moved(
         over: World, known: list[ArchiveRoot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
@@ -348,6 +367,39 @@ def test_a_day_that_is_none_is_answered_with_what_one_is(small: Path) -> None:
     assert files("2026-02-30").exit_code == files("yesterday").exit_code == 2
     assert "'yesterday' is no day; write 2026-12-01." in files("yesterday").stderr
     assert len(files(day_of(NOON_MS)).stdout.splitlines()) == 6
+
+
+@pytest.mark.parametrize("typed", ["history compact", "archive files", "archive restore"])
+@pytest.mark.parametrize("more", [(), ("--none",)])
+def test_a_verb_of_the_other_command_is_answered_with_where_it_is(small: Path, typed: str,
+                                                                           more: tuple[str, ...]) -> None:
+    command, verb = typed.split()
+    answer = CliRunner().invoke(main, [command, verb, str(small), *more])
+
+    other = "history" if command == "archive" else "archive"
+    assert answer.exit_code == 2 and f"Did you mean 'skuld {other} {verb}'?" in answer.stderr
+
+
+def test_who_asks_for_what_is_not_there_is_told(small: Path) -> None:
+    """Programs read nothing; and a task that only other options leave out is not denied."""
+    def ask(*options: str) -> Result:
+        return CliRunner().invoke(main, ["history", str(small), *options])
+    here, none = ("--id", str(plain(1).id)), ("--queue", "none")
+
+    assert [ask(*none, *more).stderr for more in ((), ("--json",), ("--count",))] == ["no such tasks\n", "", ""]
+    assert ask(*none).stdout == "" and ask("--queue", "q").stderr == ""
+    assert "is in this archive as the other options want it;" in ask(*here, *none).stderr
+    assert "is in this archive;" in ask("--id", str(plain(9).id)).stderr
+
+
+@pytest.mark.parametrize(("when", "words"), [
+    ("2026-11-27", "is a day; write the hour and its zone, too, as in 2026-12-01T08:00+01:00"),
+    ("2026-11-27+01:00", "is a day; write"), ("2026-11-27T08:00", "has no time zone; add it, as in"),
+    ("2026-11-27T08", "has no time zone; add it, as in"), ("2026-11-27Z", "is no time; write 10m")])
+def test_a_time_that_lacks_something_is_answered_with_what(small: Path, when: str, words: str) -> None:
+    answer = CliRunner().invoke(main, ["history", str(small), "--since", when])
+
+    assert answer.exit_code == 2 and f"{when!r} {words}" in answer.stderr
 
 
 def test_the_usage_of_an_inner_verb_is_what_one_types() -> None:
