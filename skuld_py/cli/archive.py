@@ -67,7 +67,7 @@ class Form(_Choice):
         return super().convert(value, param, ctx)
 
 
-@click.command(cls=Verbed)
+@click.command(cls=Verbed, others={"files": "history", "restore": "history"})
 @click.argument("root")
 @click.option("--every", "every_s", type=Duration(1, 366 * DAY_S), metavar="DURATION", default=None,
               show_default="once", help="Go on until Ctrl-C, and look again after this time.")
@@ -330,7 +330,6 @@ def _store(stack: ExitStack, place: Any, conf: dict[str, str]) -> Any:
 
 
 archive.add_command(compact)
-archive.others = {"files": "history", "restore": "history"}
 
 
 class _Progress:

@@ -35,7 +35,7 @@ _COLUMNS = "{:<32}  {:<9}  {:<23}  {:>8}  {:<16}  "
 _SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
 
 
-@click.command(cls=Verbed)
+@click.command(cls=Verbed, others={"compact": "archive"})
 @click.argument("root")
 @click.option("--id", "task_id", metavar="ID", type=TASK_ID, default=None, show_default=False,
               help="This task, with its claims and logs; only its day is looked into.")
@@ -101,7 +101,6 @@ def history(root: str, task_id: TaskId | None, queue: str | None, key: str | Non
 
 history.add_command(files)
 history.add_command(restore)
-history.others = {"compact": "archive"}
 
 
 def by_spark(stack: ExitStack, uri: str, filters: Filters, conf: dict[str, str]) -> History:

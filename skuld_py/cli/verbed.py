@@ -15,10 +15,10 @@ import click
 class Verbed(click.Command):
     """A command with others below it."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, others: Mapping[str, str], **options: Any) -> None:
         super().__init__(*args, **options)
         self.commands: dict[str, click.Command] = {}
-        self.others: dict[str, str] = {}
+        self.others = others
         """Words that are verbs of other commands, which are told to who says them here, with something behind."""
 
     def add_command(self, command: click.Command) -> None:
