@@ -28,6 +28,7 @@ from skuld_py.cli.kinds_options import allowed_by, kinds_options, kinds_words, t
 from skuld_py.cli.options import KEY_VARIABLE, NODES, json_option
 from skuld_py.cli.spark_options import spark_options, typed, words_of
 from skuld_py.cli.stopping import until_stopped, watch
+from skuld_py.cli.values import DIRECTORY
 
 if TYPE_CHECKING:
     from skuld_py.embedded.local import LocalCluster
@@ -53,7 +54,7 @@ ARCHIVING = ("--retention", "1m", "--archive")
 @click.option("--slots", type=click.IntRange(1), default=2, help="Tasks that the worker runs at the same time.")
 @click.option("--no-keys", is_flag=True, show_default=False,
               help="A cluster without keys: its nodes speak to anybody on this machine, and nothing is sealed.")
-@click.option("--archive", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", default=None,
+@click.option("--archive", type=DIRECTORY, metavar="DIR", default=None,
               show_default="none; what ended is kept",
               help="Move tasks that ended a minute ago to an archive in this directory, as 'skuld archive' does."
               " No name is --unique for longer than that minute then.")

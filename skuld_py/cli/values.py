@@ -183,6 +183,16 @@ class KeyFile(click.Path):
         return super().convert(value, param, ctx)
 
 
+class Directory(click.Path):
+    """A directory of this machine."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Its path. Of a URI, and of nothing, a path could be made, too, to what nobody means."""
+        if "://" in str(value) or not str(value):
+            self.fail(f"{str(value)!r} is no directory; name one of this machine.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 DURATION = Duration()
 PATIENCE = Duration(least_s=0.001)
 MOMENT = Moment()
@@ -194,3 +204,4 @@ TASK_ID = TaskIdText()
 TOKEN = Token(1, (1 << 64) - 1)
 CLAIM_TOKEN = ClaimToken()
 KEY_FILE = KeyFile(dir_okay=False, path_type=Path)
+DIRECTORY = Directory(file_okay=False, path_type=Path)

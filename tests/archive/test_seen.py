@@ -107,3 +107,17 @@ def test_a_cluster_of_ones_own_has_an_archiver_if_it_is_asked_for(
 
     assert ran.exit_code == 1 and "[enough]" in ran.stderr, ran.output
     assert begun == ([("--retention", "1m", "--archive"), (archive, "--every", "10s")] if wants_archive else [()])
+
+
+@pytest.mark.parametrize("root", ["s3a://bucket/archive", "file:///srv/archive", ""])
+def test_a_cluster_of_ones_own_takes_no_uri_for_the_name_of_a_directory(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise Refused("enough", "it was made")
+    monkeypatch.setattr("skuld_py.embedded.local.LocalCluster", refuse)
+    monkeypatch.chdir(tmp_path)
+
+    ran = CliRunner().invoke(main, ["dev", "--archive", root])
+
+    assert ran.exit_code == 2 and f"{root!r} is no directory; name one of this machine." in ran.stderr
+    assert [*tmp_path.iterdir()] == []
