@@ -67,7 +67,8 @@ class Form(_Choice):
         return super().convert(value, param, ctx)
 
 
-@click.command(cls=Verbed, others={"files": "history", "restore": "history"})
+@click.command(cls=Verbed, others={
+    "files": "'skuld history files'", "restore": "'skuld history restore'"})
 @click.argument("root")
 @click.option("--every", "every_s", type=Duration(1, 366 * DAY_S), metavar="DURATION", default=None,
               show_default="once", help="Go on until Ctrl-C, and look again after this time.")

@@ -35,7 +35,7 @@ _COLUMNS = "{:<32}  {:<9}  {:<23}  {:>8}  {:<16}  "
 _SHOWN = ("id", "state", "ended_ms", "attempts", "queue", "payload")
 
 
-@click.command(cls=Verbed, others={"compact": "archive"})
+@click.command(cls=Verbed, others={"compact": "'skuld archive compact'"})
 @click.argument("root")
 @click.option("--id", "task_id", metavar="ID", type=TASK_ID, default=None, show_default=False,
               help="This task, with its claims and logs; only its day is looked into.")

@@ -19,7 +19,7 @@ class Verbed(click.Command):
         super().__init__(*args, **options)
         self.commands: dict[str, click.Command] = {}
         self.others = others
-        """Words that are verbs of other commands, which are told to who says them here, with something behind."""
+        """Words that are verbs of other commands, which are told, as they are typed, to who says them here."""
 
     def add_command(self, command: click.Command) -> None:
         """One more verb."""
@@ -39,8 +39,8 @@ class Verbed(click.Command):
             if first not in self.others:
                 raise
             said = error.format_message()
-            raise click.UsageError(f"{said}{'' if said.endswith(('.', '?')) else '.'} Did you mean 'skuld"
-                                   f" {self.others[first]} {first}'?", error.ctx) from error
+            raise click.UsageError(f"{said}{'' if said.endswith(('.', '?')) else '.'} Did you mean"
+                                   f" {self.others[first]}?", error.ctx) from error
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The verbs below."""
