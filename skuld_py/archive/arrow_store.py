@@ -262,7 +262,8 @@ class ArrowStore:
         change = Change(self._now_ms(), tuple(drafted.files), tuple(drafted.replaced), tuple(self._closing))
         if not self._manifest.put(change):
             return False
-        self._drafts.forget()
+        if drafted.moves:  # else the note is of a batch that was refused, whose files are to be taken away yet
+            self._drafts.forget()
         self._closing.clear()
         self._seen = self._manifest.state.version
         for path, rows in drafted.rows:

@@ -43,8 +43,20 @@ _maybe, _truth = attrs.validators.optional(_whole), attrs.validators.instance_of
 
 
 def _check_path(file: object, attribute: object, value: str) -> None:
+    """What is removed is unlinked in the end: a damaged manifest must not reach what is not the archive's."""
     if type(value) is not str or not value or value.startswith("/") or ".." in value.split("/"):
         raise TypeError(f"path {str(value)[:80]!r} does not lie below the root")
+
+
+def _check_part(file: object, attribute: object, value: str) -> None:
+    """Of these the places of files are made that replace one."""
+    if type(value) is not str or value in ("", ".", "..") or "/" in value:
+        raise TypeError(f"{str(value)[:80]!r} is no name of a directory")
+
+
+def _below_root(path: str) -> str:
+    _check_path(None, None, path)
+    return path
 
 
 @attrs.frozen
@@ -54,8 +66,8 @@ class File:
     which the newest of its rows came. ``is_open``: the nodes may still have some of its tasks."""
 
     path: str = attrs.field(validator=_check_path)
-    queue: str = attrs.field(validator=_text)
-    day: str = attrs.field(validator=_text)
+    queue: str = attrs.field(validator=_check_part)
+    day: str = attrs.field(validator=_check_part)
     rows: int = attrs.field(validator=_whole)
     size: int = attrs.field(validator=_whole)
     first_id: str = attrs.field(validator=_text)
@@ -142,6 +154,7 @@ class Manifest:
         archive = state.archive or secrets.token_hex(8)
         if not state.version:  # later on, one that is not there is on a mount that has vanished
             self._directory.mkdir(parents=True, exist_ok=True)
+            sync(self._directory.parent)
         change = attrs.evolve(change, add=tuple(attrs.evolve(file, born=file.born or number)
                                                 for file in change.add))
         if not self._create(self._change(number), {"format": FORMAT, "version": number, "archive": archive,
@@ -248,7 +261,7 @@ def _parsed(path: Path) -> tuple[dict[str, Any], Path]:
     try:
         document = json.loads(path.read_bytes())
         of_format = document["format"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise _damaged(path) from None
     if of_format != FORMAT:
         raise Refused("newer_archive", f"root: {path} has format {str(of_format)[:20]}, and this release knows"
@@ -259,17 +272,17 @@ def _parsed(path: Path) -> tuple[dict[str, Any], Path]:
 def _change_of(document: Mapping[str, Any], path: Path) -> Change:
     try:
         return Change(int(document["at_ms"]), tuple(map(_file_of, document["add"])), *(
-            tuple(map(str, document[name])) for name in ("remove", "close", "forget")))
-    except (KeyError, TypeError, ValueError):
+            tuple(map(_below_root, document[name])) for name in ("remove", "close", "forget")))
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise _damaged(path) from None
 
 
 def _state_of(document: Mapping[str, Any], path: Path) -> State:
     try:
         files = {file.path: file for file in map(_file_of, document["files"])}
-        removed = {str(each): int(at_ms) for each, at_ms in document["removed"].items()}
+        removed = {_below_root(each): int(at_ms) for each, at_ms in document["removed"].items()}
         return State(int(document["version"]), str(document["archive"]), files, removed)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise _damaged(path) from None
 
 

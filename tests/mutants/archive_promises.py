@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-FORM, KEPT, ROOTS, VERBS = (f"tests/archive/test_{name}.py::" for name in ("rows", "kept", "roots", "verbs"))
+DAMAGE, FORM, KEPT, ROOTS, VERBS = (f"tests/archive/test_{name}.py::" for name in (
+    "damage", "rows", "kept", "roots", "verbs"))
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-kept-is-gone", "what others need counts as deleted with the rest of its page",
@@ -97,4 +98,30 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-keeps-freed-memory", "Arrow keeps what it took for a batch", "ArrowStore.write",
            "        pa.default_memory_pool().release_unused()", "        pass", "X1",
            KEPT + "test_what_a_batch_took_of_memory_is_given_back_behind_it", seeds=0),
+    mutant("archive-removes-outside", "a damaged change has files outside of the archive unlinked",
+           "manifest._change_of", "tuple(map(_below_root, document[name]))", "tuple(map(str, document[name]))",
+           "D7",
+           DAMAGE + "test_a_manifest_that_removes_what_lies_outside_is_damaged", seeds=0),
+    mutant("archive-snapshot-removes-outside", "a damaged snapshot has files outside of the archive unlinked",
+           "manifest._state_of", "_below_root(each): int(at_ms)", "str(each): int(at_ms)", "D7",
+           DAMAGE + "test_a_manifest_that_removes_what_lies_outside_is_damaged", seeds=0),
+    mutant("archive-writes-outside", "a damaged change has files written outside of the archive",
+           "manifest._check_part", 'value in ("", ".", "..") or "/" in value', "not value", "D7",
+           DAMAGE + "test_a_change_with_what_no_writer_says_is_damaged", seeds=0),
+    mutant("archive-time-without-end", "a change at no time breaks who reads it", "manifest._change_of",
+           ", OverflowError)", ")", "A1", DAMAGE + "test_a_change_with_what_no_writer_says_is_damaged", seeds=0),
+    mutant("archive-snapshot-without-end", "a snapshot with no time breaks who reads it", "manifest._state_of",
+           ", OverflowError)", ")", "A1", DAMAGE + "test_a_snapshot_with_a_time_that_is_none_is_damaged", seeds=0),
+    mutant("archive-too-deep", "a change that is nested too deeply breaks who reads it", "manifest._parsed",
+           ", RecursionError)", ")", "A1", DAMAGE + "test_a_change_with_what_no_writer_says_is_damaged", seeds=0),
+    mutant("archive-manifest-unsynced", "a power cut takes the directory of the manifest away", "Manifest.put",
+           "            sync(self._directory.parent)\n", "", "D7",
+           DAMAGE + "test_the_directory_of_a_manifest_is_durable_before_its_first_change_is", seeds=0),
+    mutant("archive-forgets-what-moved", "a run that closes files forgets what moved for a refused batch",
+           "ArrowStore._put", "if drafted.moves:", "if True:", "D7",
+           DAMAGE + "test_what_moved_for_a_refused_batch_is_taken_away_though_a_run_closes_files_behind_it",
+           seeds=0),
+    mutant("archive-drops-later-fields", "compaction drops fields of records of a later release",
+           "arrow_files._names_of", "if pa.types.is_struct(of):", "if False:", "D7",
+           DAMAGE + "test_records_with_fields_of_a_later_release_are_left_to_that", seeds=0),
 )
