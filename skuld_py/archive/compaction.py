@@ -46,7 +46,7 @@ from skuld_py.archive.arrow_files import (
     todays,
     writer_of,
 )
-from skuld_py.archive.drafts import FILES, Drafts
+from skuld_py.archive.drafts import FILES, Drafts, unlinked
 from skuld_py.archive.live import old_paths
 from skuld_py.archive.manifest import Change, File, Manifest
 from skuld_py.archive.rows import DAY_MS, day_of
@@ -214,8 +214,8 @@ class Compaction:
         wanted = self._told_since(late_ms)
         gone = [path for path, at_ms in self._manifest.state.removed.items()
                 if at_ms <= late_ms and path not in wanted]
+        unlinked(self._root, gone)
         for path in gone:
-            (self._root / path).unlink(missing_ok=True)
             _clear(self._root, path)
         if gone:
             self._put((), (), gone)

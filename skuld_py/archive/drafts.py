@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -122,10 +122,18 @@ def _clear(directory: Path) -> None:
 
 def _take_back(root: Path, directory: Path, state: State) -> None:
     note = directory / NOTE
-    for path in _noted(note):
-        if path not in state.files and path not in state.removed:
-            (root / path).unlink(missing_ok=True)
+    unlinked(root, [path for path in _noted(note) if path not in state.files and path not in state.removed])
     note.unlink(missing_ok=True)
+
+
+def unlinked(root: Path, paths: Sequence[str]) -> None:
+    """Take files away durably, before what knows of them forgets them: one that came back would stand there for
+    good."""
+    for path in paths:
+        (root / path).unlink(missing_ok=True)
+    for directory in dict.fromkeys((root / path).parent for path in paths):
+        with suppress(FileNotFoundError):
+            sync(directory)
 
 
 def _noted(note: Path) -> list[str]:

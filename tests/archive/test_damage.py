@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from archive.test_layout import TASKS, blob, file, ids_of, kept, rows_of
-from skuld_py.archive import manifest
+from skuld_py.archive import drafts, manifest
 from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.manifest import Change, Manifest
 from skuld_py.errors import Refused
@@ -118,3 +118,31 @@ def test_records_with_fields_of_a_later_release_are_left_to_that(site: Site) -> 
     assert done.files == 0
     assert all(row["retry"]["later"] == 7 for path in site.manifest.refresh().files
                for row in pq.read_table(site.root / path, columns=["retry"], partitioning=None).to_pylist())
+
+
+def test_a_file_is_off_the_disk_durably_before_the_manifest_forgets_it(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.store.write("b1", rows_of(TASKS[:1]))
+    (path,) = site.manifest.refresh().files
+    assert site.manifest.put(Change(0, (), (path,)))
+    place, seen = site.root / path, list[tuple[bool, bool]]()
+    monkeypatch.setattr(drafts, "sync", lambda directory: seen.append(
+        (place.exists(), path in Manifest(site.root).refresh().removed)) if directory == place.parent else None)
+
+    site.compact(grace_ms=0)
+
+    assert seen == [(False, True)] and path not in site.manifest.refresh().removed
+
+
+def test_what_had_moved_is_off_the_disk_durably_before_its_note_is(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft, path = site.drafts.path("x"), "files/2026-12-01/q/x.parquet"
+    draft.touch()
+    site.drafts.move({draft: path})
+    place, seen = site.root / path, list[tuple[bool, bool]]()
+    monkeypatch.setattr(drafts, "sync", lambda directory: seen.append(
+        (place.exists(), (site.drafts.own / drafts.NOTE).exists())) if directory == place.parent else None)
+
+    site.drafts.drop(site.manifest.refresh())
+
+    assert seen == [(False, True)] and not (site.drafts.own / drafts.NOTE).exists()

@@ -124,4 +124,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-drops-later-fields", "compaction drops fields of records of a later release",
            "arrow_files._names_of", "if pa.types.is_struct(of):", "if False:", "D7",
            DAMAGE + "test_records_with_fields_of_a_later_release_are_left_to_that", seeds=0),
+    mutant("archive-unlinks-for-a-while", "a power cut brings back files that the manifest has forgotten",
+           "drafts.unlinked", "            sync(directory)\n", "            pass\n", "D7",
+           DAMAGE + "test_a_file_is_off_the_disk_durably_before_the_manifest_forgets_it", seeds=0),
+    mutant("archive-note-goes-first", "a note goes before what it tells of", "drafts._take_back",
+           "    unlinked(root, [path for", "    note.unlink(missing_ok=True)\n    unlinked(root, [path for", "D7",
+           DAMAGE + "test_what_had_moved_is_off_the_disk_durably_before_its_note_is", seeds=0),
 )
