@@ -82,8 +82,8 @@ class Drafts:
             place = self._root / path
             _make(place.parent)
             os.rename(draft, place)
-        for directory in dict.fromkeys((self._root / path).parent for path in drafts.values()):
-            sync(directory)
+        for directory in dict.fromkeys(above for path in drafts.values() for above in Path(path).parents):
+            sync(self._root / directory)  # whoever made one may not have come to sync what it is in
 
     def forget(self) -> None:
         """The manifest names them now."""

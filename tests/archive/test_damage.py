@@ -146,3 +146,15 @@ def test_what_had_moved_is_off_the_disk_durably_before_its_note_is(
     site.drafts.drop(site.manifest.refresh())
 
     assert seen == [(False, True)] and not (site.drafts.own / drafts.NOTE).exists()
+
+
+def test_directories_that_another_has_made_are_durable_before_a_change_names_files_in_them(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft, synced = site.drafts.path("x"), list[Path]()
+    draft.touch()
+    (site.root / "files/2026-12-01/q").mkdir(parents=True)
+    monkeypatch.setattr(drafts, "sync", synced.append)
+
+    site.drafts.move({draft: "files/2026-12-01/q/x.parquet"})
+
+    assert {site.root / each for each in ("files/2026-12-01/q", "files/2026-12-01", "files", "")} <= {*synced}

@@ -130,4 +130,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-note-goes-first", "a note goes before what it tells of", "drafts._take_back",
            "    unlinked(root, [path for", "    note.unlink(missing_ok=True)\n    unlinked(root, [path for", "D7",
            DAMAGE + "test_what_had_moved_is_off_the_disk_durably_before_its_note_is", seeds=0),
+    mutant("archive-trusts-directories", "a directory that another made and did not sync is taken for durable",
+           "Drafts.move", "for above in Path(path).parents)", "for above in Path(path).parents[:1])", "D7",
+           DAMAGE + "test_directories_that_another_has_made_are_durable_before_a_change_names_files_in_them",
+           seeds=0),
 )
