@@ -320,7 +320,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "arrow_files.todays", "            columns.append(pa.nulls(table.num_rows, field.type))\n",
            "            raise KeyError(field.name)\n", "D7", OTHERS + "test_all_of_them_answer", seeds=0),
     mutant("compaction-of-what-is-unknown", "what a later release has written is lost in compaction",
-           "arrow_files.has_more", "not {*pq.read_schema(path).names} <= {*SCHEMA.names}", "False", "D7",
+           "arrow_files.has_more", "not set(_names_of(pq.read_schema(path))) <= set(_names_of(SCHEMA))",
+           "False", "D7",
            OTHERS + "test_earlier_ones_are_compacted_with_todays_and_later_ones_left_to_later_releases", seeds=0),
     mutant("archive-replaced-in-todays-columns", "what a later release wrote is lost beside a task that changed",
            "arrow_files.without", "writer_of(draft, file.schema_arrow) as writer:\n"
