@@ -140,7 +140,7 @@ def _noted(note: Path) -> list[str]:
     """What the note says; nothing if it was not written to its end: then nothing has moved."""
     try:
         paths = json.loads(note.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
     return [path for path in paths if isinstance(path, str) and path.startswith(f"{FILES}/")
             and ".." not in path.split("/")] if isinstance(paths, list) else []
