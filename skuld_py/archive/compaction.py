@@ -7,8 +7,10 @@ faster, its change stands and this one's files are dropped. Files whose tasks th
 alone: an archiver may have to take a task out of them.
 
 Rows are merged by ranges of ids, each of as many rows as fit memory: a range is read from the files that overlap
-it, sorted, and written as one row group. Where ranges begin follows from a sample of the ids of each file. So a
-day may be much larger than memory. What a release that knew fewer columns has written gets today's; a file with
+it, sorted, and written as one row group. Where ranges begin follows from what the rows of each file weigh, some at
+a time: read for that alone, since a file does not say it. Its footer has the size of what is encoded, in which a
+payload that all tasks of a queue share stands once; and a few large tasks may lie among many small ones. So a day
+may be much larger than memory. What a release that knew fewer columns has written gets today's; a file with
 columns that are unknown here, of a later release, is left to that.
 
 Days that are too old are counted back from the newest end in the archive, which is a time of the cluster's, and
@@ -56,8 +58,14 @@ SMALL_BYTES, FULL_BYTES = 64 << 20, 160 << 20
 """A file below the first is merged with others; one that has the second gets no more rows."""
 RANGE_BYTES = 12 << 20
 """Of rows in memory that are sorted at a time; with what Arrow copies of them on the way, three times as much."""
-SAMPLED_IDS = 100_000
-"""So many ids are held to find ranges, unless there are more files."""
+WEIGHTS = 100_000
+"""So many are held to find ranges, unless there are more files."""
+ROWS_AT_ONCE = 64
+"""Of a row group are decoded: they may have a MiB each."""
+ROW_BYTES = 500
+"""What the columns take of a row that are not weighed."""
+WEIGHED = ("id", "payload", "result", "error", "headers", "claims", "logs", "deps", "checkpoint", "outputs",
+           "arguments")
 GRACE_MS = 3_600_000
 PUTS = 50
 OnPart = Callable[[str, str, float], None]
@@ -87,7 +95,6 @@ class _Source:
     last_id: str
     born: int
     rows: int
-    raw_bytes: int
     batch: str = ""
     queue: str = ""
     day: str = ""
@@ -130,7 +137,7 @@ class Compaction:
             for (day, queue), files in _small_groups(self._manifest.state.files.values()).items():
                 worth = files if least <= 2 else _of_one_size(files)
                 if len(worth) >= least and len(worth := self._known(worth)) >= least:
-                    self._merge([_source(self._root, file) for file in worth], day, queue)
+                    self._merge([_source(file) for file in worth], day, queue)
             self._tell()
             self._unlink(grace_ms)
         except FAILURES as error:
@@ -324,9 +331,8 @@ def _old_groups(paths: Iterator[str]) -> dict[tuple[str, str], list[str]]:
     return groups
 
 
-def _source(root: Path, file: File) -> _Source:
-    return _Source(file.path, file.first_id, file.last_id, file.born, file.rows,
-                   _raw_bytes(pq.read_metadata(root / file.path)))
+def _source(file: File) -> _Source:
+    return _Source(file.path, file.first_id, file.last_id, file.born, file.rows)
 
 
 def _old_source(root: Path, path: str) -> _Source:
@@ -334,42 +340,57 @@ def _old_source(root: Path, path: str) -> _Source:
     bounds = pc.min_max(ids)
     batch, queue, day, _ = path.split("/")
     return _Source(path, bounds["min"].as_py() or "", bounds["max"].as_py() or "", 0, len(ids),
-                   _raw_bytes(pq.read_metadata(root / path)), batch.removeprefix("batch="),
+                   batch.removeprefix("batch="),
                    queue.removeprefix("queue="), day.removeprefix("day="))
-
-
-def _raw_bytes(metadata: Any) -> int:
-    return sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
 
 
 def _ranges(root: Path, sources: Sequence[_Source]) -> Iterator[tuple[str, str | None]]:
     """Ranges of ids with about as many rows each as fit memory: the first id, and the first behind."""
-    rows, size = sum(each.rows for each in sources), sum(each.raw_bytes + 500 * each.rows for each in sources)
-    if not rows:
-        return
-    step = max(1, rows * RANGE_BYTES // size)
-    every = max(1, step // len(sources), rows // SAMPLED_IDS)
-    firsts, count = [""], 0
-    for each in sorted(each for source in sources for each in _sample(root / source.path, every)):
-        if count >= step:
-            firsts, count = [*firsts, each], 0
-        count += every
-    yield from pairwise([*dict.fromkeys(firsts), None])
+    firsts, size, most = [""], 0, max(2, WEIGHTS // len(sources))
+    for first, weight in sorted(each for source in sources for each in _weights(
+            root / source.path, RANGE_BYTES // len(sources), most)):
+        if size and size + weight > RANGE_BYTES:
+            firsts, size = [*firsts, first], 0
+        size += weight
+    if size:
+        yield from pairwise([*dict.fromkeys(firsts), None])
 
 
-def _sample(path: Path, every: int) -> list[str]:
-    """Each so manieth id of a file, in order."""
-    found: list[str] = []
+def _weights(path: Path, share: int, most: int) -> list[tuple[str, int]]:
+    """How many bytes of memory the rows of a file take, so many or more together: each time an id among them, and
+    their size. Of a large file there are fewer, with more bytes each."""
+    found, first, size = list[tuple[str, int]](), "", 0
     with pq.ParquetFile(path) as file:
-        for number in range(file.num_row_groups):
-            ids = file.read_row_group(number, columns=["id"]).column("id").combine_chunks()
-            found += ids.take(pa.array(range(0, len(ids), every), pa.int64())).to_pylist()
-    return sorted(found)
+        columns = [name for name in WEIGHED if name in file.schema_arrow.names]
+        for part in (part for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns, use_threads=False)
+                     for part in _parted(batch, share)):
+            first, size = first or part.column("id")[0].as_py(), size + _weight(part)
+            if size >= share:
+                found, first, size = [*found, (first, size)], "", 0
+            if len(found) > most:
+                share *= 2
+                found = [(one, sum(weight for _, weight in found[at : at + 2]))
+                         for at, (one, _) in enumerate(found) if at % 2 == 0]
+    return [*found, (first, size)] if size else found
+
+
+def _parted(batch: pa.RecordBatch, share: int) -> Iterator[pa.RecordBatch]:
+    """In halves, and these in halves, until each weighs no more, or is a row."""
+    if batch.num_rows > 1 and _weight(batch) > share:
+        half = batch.num_rows // 2
+        yield from _parted(batch.slice(0, half), share)
+        yield from _parted(batch.slice(half), share)
+    elif batch.num_rows:
+        yield batch
+
+
+def _weight(rows: pa.RecordBatch) -> int:
+    return int(rows.nbytes) + ROW_BYTES * int(rows.num_rows)
 
 
 def _part(path: Path, first: str, behind: str | None) -> pa.Table:
-    """The rows of a file in a range of ids, a row group at a time and in this thread: with others Arrow holds tens
-    of MB more."""
+    """The rows of a file in a range of ids, some of a row group at a time and in this thread: with others Arrow
+    holds tens of MB more."""
     parts = []
     with pq.ParquetFile(path) as file:
         at = file.schema.names.index("id")
@@ -377,10 +398,11 @@ def _part(path: Path, first: str, behind: str | None) -> pa.Table:
             known = file.metadata.row_group(number).column(at).statistics
             if known is None or not isinstance(known.max, str) or (
                     known.max >= first and (behind is None or known.min < behind)):
-                table = file.read_row_group(number, use_threads=False)
-                ids = table.column("id")
-                wanted = pc.greater_equal(ids, first)
-                parts.append(table.filter(wanted if behind is None else pc.and_(wanted, pc.less(ids, behind))))
+                for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[number], use_threads=False):
+                    ids = batch.column("id")
+                    wanted = pc.greater_equal(ids, first)
+                    found = batch.filter(wanted if behind is None else pc.and_(wanted, pc.less(ids, behind)))
+                    parts += [pa.Table.from_batches([found])] if len(found) else []
         return pa.concat_tables(parts) if parts else file.schema_arrow.empty_table()
 
 

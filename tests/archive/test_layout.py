@@ -14,7 +14,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import attrs
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -282,36 +281,6 @@ def test_files_of_a_day_and_a_queue_become_one_and_old_ones_go_after_their_grace
     assert site.compact(grace_ms=0).unlinked == done.files
     assert sum(path.exists() for path in before.paths) == len(groups) - done.into
     assert not site.manifest.state.removed
-
-
-@pytest.mark.parametrize("sampled", [10_000, 40])
-def test_a_compaction_holds_as_many_rows_as_fit_and_a_sample_of_the_ids(
-        tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch, sampled: int) -> None:
-    """Also where each file has ids from all over the day."""
-    tasks = [plain(number) for number in range(240)]
-    for number in range(12):
-        site.store.write(f"b{number:02}", rows_of(tasks[number::12]))
-    site.store.settled(blob(tasks))
-    site.store.end(is_whole=False)
-    size = pq.read_metadata(live(tmp_path).paths[0]).row_group(0).total_byte_size + 20 * 500
-    monkeypatch.setattr(compaction, "RANGE_BYTES", size)  # 20 rows
-    monkeypatch.setattr(compaction, "SAMPLED_IDS", sampled)
-    held, ids, take, sample = list[int](), list[int](), compaction._Outputs.take, compaction._sample
-
-    def took(outputs: compaction._Outputs, table: pa.Table) -> int:
-        held.append(table.num_rows)
-        return take(outputs, table)
-
-    def sampling(path: Path, every: int) -> list[str]:
-        ids.append(len(found := sample(path, every)))
-        return found
-    monkeypatch.setattr(compaction._Outputs, "take", took)
-    monkeypatch.setattr(compaction, "_sample", sampling)
-
-    assert site.compact().rows == 240 == sum(held)
-
-    assert kept(tmp_path) == ids_of(tasks)
-    assert max(held) <= 2 * 20 + 12 * (240 // sampled) and sum(ids) <= min(240, sampled + 12)
 
 
 def test_files_that_nodes_may_still_have_tasks_of_are_left_alone(tmp_path: Path, site: Site) -> None:

@@ -7,10 +7,10 @@ from mutants.mutant import Mutant, mutant
 CAUSES = "tests/archive/test_causes.py::"
 NAMED = "test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id"
 OFFERED = "tests/node/test_offering.py::"
-ORDER, RATES, PACE, DISK, FORM, LAYOUT, KILLED, DELTA, SOURCE, CLOSED, SEEN, OTHERS = (
+ORDER, RATES, PACE, DISK, FORM, LAYOUT, KILLED, DELTA, SOURCE, CLOSED, SEEN, OTHERS, WEIGHTS = (
     f"tests/archive/test_{name}.py::" for name in (
         "archiver", "rates", "pacing", "places", "rows", "layout", "killed", "delta", "source", "permissions",
-        "seen", "evolution"))
+        "seen", "evolution", "weights"))
 ANY_STEP = "test_killed_before_any_step_it_loses_nothing_doubles_nothing_and_leaves_nothing"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -123,11 +123,14 @@ MUTANTS: tuple[Mutant, ...] = (
            "ClusterSource.counted", "leaves=True)", "archiver=self._number)", "X1",
            SOURCE + "test_a_number_alone_is_asked_for_in_nobodys_name", seeds=0),
     mutant("compaction-of-a-day-at-once", "a compaction holds a whole day", "compaction._ranges",
-           "        if count >= step:\n", "        if False:\n", "X1",
-           LAYOUT + "test_a_compaction_holds_as_many_rows_as_fit_and_a_sample_of_the_ids", seeds=0),
-    mutant("compaction-of-all-ids", "a compaction holds each id of a day", "compaction._ranges",
-           ", rows // SAMPLED_IDS)", ")", "X1",
-           LAYOUT + "test_a_compaction_holds_as_many_rows_as_fit_and_a_sample_of_the_ids", seeds=0),
+           "        if size and size + weight > RANGE_BYTES:\n", "        if False:\n", "X1",
+           WEIGHTS + "test_a_compaction_holds_as_many_rows_as_fit_and_few_of_their_weights", seeds=0),
+    mutant("compaction-of-all-weights", "a compaction holds the weight of each row of a day",
+           "compaction._weights", "            if len(found) > most:\n", "            if False:\n", "X1",
+           WEIGHTS + "test_a_compaction_holds_as_many_rows_as_fit_and_few_of_their_weights", seeds=0),
+    mutant("compaction-by-number", "a compaction takes all tasks to be as large as each other",
+           "compaction._weight", "int(rows.nbytes) + ", "", "X1",
+           WEIGHTS + "test_a_compaction_holds_what_fits_however_little_of_it_the_files_have", seeds=0),
     mutant("archive-paced-by-the-past", "a leader that does not count says that nothing ends", "Archiver._hear",
            " or not answer.due_ms", "", "X1",
            ORDER + "test_what_pages_tell_of_what_has_ended_and_what_goes_sets_the_pace", seeds=0),

@@ -1,0 +1,77 @@
+"""What a compaction holds at a time fits memory, whatever the files say, or do not say, of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from archive.ended import plain
+from archive.test_layout import blob, ids_of, kept, rows_of
+from skuld_py.archive import compaction
+from skuld_py.archive.arrow_site import Site
+from skuld_py.archive.live import live
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with Site.held(tmp_path) as made:
+        made.store.begin()
+        yield made
+
+
+@pytest.mark.parametrize("most", [10_000, 40])
+def test_a_compaction_holds_as_many_rows_as_fit_and_few_of_their_weights(
+        tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Also where each file has ids from all over the day."""
+    tasks = [plain(number) for number in range(240)]
+    for number in range(12):
+        site.store.write(f"b{number:02}", rows_of(tasks[number::12]))
+    site.store.settled(blob(tasks))
+    site.store.end(is_whole=False)
+    size = sum(weight for _, weight in compaction._weights(live(tmp_path).paths[0], 1 << 30, 10))  # 20 rows
+    monkeypatch.setattr(compaction, "RANGE_BYTES", size)
+    monkeypatch.setattr(compaction, "WEIGHTS", most)
+    held, known, weights = taken(monkeypatch), list[int](), compaction._weights
+
+    def weighing(path: Path, share: int, most: int) -> list[tuple[str, int]]:
+        known.append(len(found := weights(path, share, most)))
+        return found
+    monkeypatch.setattr(compaction, "_weights", weighing)
+
+    assert site.compact().rows == 240 == sum(table.num_rows for table in held)
+
+    assert kept(tmp_path) == ids_of(tasks)
+    assert max(table.num_rows for table in held) <= 2 * 20 + 12 * (240 // most) and sum(known) <= most + 12
+
+
+@pytest.mark.parametrize("payloads", [[b"p" * 50_000] * 200,
+                                      [b""] * 160 + [b"%d" % number * 25_000 for number in range(40)]],
+                         ids=["all tasks have one payload", "few tasks are large"])
+def test_a_compaction_holds_what_fits_however_little_of_it_the_files_have(
+        tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch, payloads: list[bytes]) -> None:
+    tasks = [plain(number, payload=payload) for number, payload in enumerate(payloads)]
+    for number in range(0, 200, 20):
+        site.store.write(f"b{number:03}", rows_of(tasks[number : number + 20]))
+    site.store.settled(blob(tasks))
+    site.store.end(is_whole=False)
+    monkeypatch.setattr(compaction, "RANGE_BYTES", 500_000)
+    held = taken(monkeypatch)
+
+    assert site.compact().rows == 200
+
+    assert kept(tmp_path) == ids_of(tasks)
+    assert max(table.nbytes for table in held) <= 2 * 500_000
+
+
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
+    """What a compaction holds at a time, from now on."""
+    held, take = list[pa.Table](), compaction._Outputs.take
+
+    def took(outputs: compaction._Outputs, table: pa.Table) -> int:
+        held.append(table)
+        return take(outputs, table)
+    monkeypatch.setattr(compaction._Outputs, "take", took)
+    return held
