@@ -2,9 +2,10 @@
 
 Which files are read, and often how many rows they have, is known from the manifest. Rows come in the order of
 their ids though the files of a day overlap: a file is read when its first id is due, and files that lie side by
-side are merged, a row group of each in memory. Before compaction these may be thousands, more than a process may
-have open; so a file is open only while a row group is read. One id is looked for among the ids alone of each file
-that may have it, until it is found.
+side are merged. Before compaction these may be thousands, more than a process may have open; so a file is open
+only while a row group is read. Of each file the fewer rows are held the more lie side by side, as where each batch
+has a task that took long to end; the others are read again when they are due. One id is looked for among the ids
+alone of each file that may have it, until it is found.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from skuld_py.errors import Refused
 _RECORDS = frozenset(field.name for field in SCHEMA if pa.types.is_struct(field.type) or (
     pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type)))
 ROWS_AT_ONCE = 1_000
+ROW_BYTES = 4_000
+"""What a row takes besides, in Python."""
+HELD_BYTES = 24 << 20
+"""Of rows of one file that is merged with no other; of more files each has a part of it, or a row."""
 
 
 class ArrowHistory:
@@ -42,12 +47,14 @@ class ArrowHistory:
         conditions = list(filters.conditions())
         self._wanted = reduce(and_, map(_expression, conditions)) if conditions else None
         self._asked = list(dict.fromkeys(["id", *(name for name, _, _ in conditions)]))
+        self._beside = 1
+        """How many files are merged."""
 
     def count(self) -> int:
         """How many; files all of whose rows are wanted are not opened."""
         with _reading():
             return sum(file.rows if has_only(file, self._filters) else sum(
-                table.num_rows for table in self._tables(file, self._asked)) for file in self._files)
+                table.num_rows for _, table in self._tables(file, self._asked)) for file in self._files)
 
     def rows(self, limit: int | None = None, columns: Sequence[str] = ()) -> Iterator[Mapping[str, Any]]:
         """The rows in the order of their ids, which is that of their making."""
@@ -69,20 +76,34 @@ class ArrowHistory:
             while heap and (file is None or heap[0][0] < file.first_id):
                 _, at, row, others = heapq.heappop(heap)
                 yield row
-                _push(heap, at, others)
+                self._push(heap, at, others)
             if file is not None:
-                _push(heap, number, self._rows(file, columns))
+                self._push(heap, number, self._rows(file, columns))
+
+    def _push(self, heap: list[Any], number: int, rows: Iterator[Mapping[str, Any]]) -> None:
+        self._beside = len(heap) + 1
+        if (row := next(rows, None)) is not None:
+            heapq.heappush(heap, (row["id"], number, row, rows))
 
     def _rows(self, file: File, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        for table in self._tables(file, columns):
-            for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
-                for row in batch.to_pylist():
+        number = start = 0
+        while (found := next(self._tables(file, columns, number), None)) is not None:
+            number, table = found
+            held = _first_of(table.slice(start), HELD_BYTES // self._beside)
+            is_whole = held.num_rows == table.num_rows
+            start += held.num_rows
+            if start == table.num_rows:
+                number, start = number + 1, 0
+            parts = held.to_batches(max_chunksize=ROWS_AT_ONCE) if is_whole else [held.to_pylist()]
+            del found, table, held
+            for part in parts:
+                for row in part if isinstance(part, list) else part.to_pylist():
                     yield {name: _tuples(value) if name in _RECORDS else value for name, value in row.items()}
 
-    def _tables(self, file: File, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Row group by row group, those alone that have the id."""
+    def _tables(self, file: File, columns: Sequence[str], number: int = 0) -> Iterator[tuple[int, pa.Table]]:
+        """Row group by row group from this one on, those alone that have the id; each with its number."""
         task_id = None if self._filters.id is None else str(self._filters.id)
-        number, count = 0, 1
+        count = number + 1
         while number < count:
             with pq.ParquetFile(self._root / file.path) as opened:
                 count = opened.num_row_groups
@@ -93,7 +114,7 @@ class ArrowHistory:
             number += 1
             if table is not None:
                 table = todays(table, columns)
-                yield table if self._wanted is None else table.filter(self._wanted)
+                yield number - 1, table if self._wanted is None else table.filter(self._wanted)
 
 
 def _lacks(opened: pq.ParquetFile, number: int, task_id: str) -> bool:
@@ -106,9 +127,11 @@ def _lacks(opened: pq.ParquetFile, number: int, task_id: str) -> bool:
     return not pc.any(pc.equal(ids, task_id)).as_py()
 
 
-def _push(heap: list[Any], number: int, rows: Iterator[Mapping[str, Any]]) -> None:
-    if (row := next(rows, None)) is not None:
-        heapq.heappush(heap, (row["id"], number, row, rows))
+def _first_of(table: pa.Table, room: int) -> pa.Table:
+    """As many of the first rows as there is room for, all or a half of them, or of these; at least one."""
+    while table.num_rows > 1 and table.nbytes + ROW_BYTES * min(table.num_rows, ROWS_AT_ONCE) > room:
+        table = table.slice(0, table.num_rows // 2)
+    return table
 
 
 def _tuples(value: Any) -> Any:

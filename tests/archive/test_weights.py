@@ -1,4 +1,5 @@
-"""What a compaction holds at a time fits memory, whatever the files say, or do not say, of their rows."""
+"""What a compaction, or a look into the history, holds at a time fits memory, whatever the files say, or do not
+say, of their rows."""
 
 from __future__ import annotations
 
@@ -8,10 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from archive.ended import plain
+from archive.ended import NOON_MS, plain
 from archive.test_layout import blob, ids_of, kept, rows_of
-from skuld_py.archive import compaction
+from skuld_py.archive import arrow_history, compaction
+from skuld_py.archive.arrow_history import ArrowHistory
 from skuld_py.archive.arrow_site import Site
+from skuld_py.archive.filters import Filters
 from skuld_py.archive.live import live
 
 
@@ -75,3 +78,28 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
         return take(outputs, table)
     monkeypatch.setattr(compaction._Outputs, "take", took)
     return held
+
+
+def test_of_files_that_lie_side_by_side_no_more_is_held_than_of_one(tmp_path: Path, site: Site,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a task that took so long to end that it is older than all others."""
+    files, each, size = 40, 20, 10_000
+    tasks = [[plain(0, at_ms=NOON_MS + file), *(plain(0, at_ms=NOON_MS + 1_000 + file * each + number,
+                                                      payload=bytes(size)) for number in range(1, each))]
+             for file in range(files)]
+    for number, some in enumerate(tasks):
+        site.store.write(f"b{number:02}", rows_of(some))
+    monkeypatch.setattr(arrow_history, "HELD_BYTES", each * size)
+    held, first_of = list[int](), arrow_history._first_of
+
+    def taking(table: pa.Table, room: int) -> pa.Table:
+        found = first_of(table, room)
+        held.append(found.nbytes)
+        return found
+    monkeypatch.setattr(arrow_history, "_first_of", taking)
+    rows = ArrowHistory(live(tmp_path), Filters()).rows()
+
+    found = [next(rows)["id"] for _ in range(files)]
+
+    assert len(held) >= files and sum(held) <= 5 * each * size < files * each * size // 5
+    assert [*found, *(row["id"] for row in rows)] == ids_of([task for some in tasks for task in some])
