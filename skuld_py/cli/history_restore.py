@@ -5,7 +5,8 @@ the document that ``skuld history --json`` shows of the old one, and which is ca
 it be retried. It cannot be claimed before it is cancelled, for it is not due by then; where this dies in between,
 it expires as it becomes due, a day later, and is deleted as what has ended. It has a unique name, so who
 was interrupted says the same again. Nodes allow no name for longer than they keep ended tasks, and say only by a
-refusal how long that is: so names are unique for the longest of some spans that they allow.
+refusal how long that is: so names are unique for the longest of some spans that they allow. Such spans follow the
+clock, and a new one may begin between two calls: so what the span before has is looked for, too.
 """
 
 from __future__ import annotations
@@ -120,12 +121,28 @@ def _stored(client: Client, into: str, rows: list[Any], windows: list[float]) ->
 
     payloads = [json.dumps(document(row)).encode() for row in rows]
     names = [f"{NAMED}:{row['id']}" for row in rows]
-    due = datetime.now(UTC) + FAR
+    due = datetime.now(UTC).replace(microsecond=0) + FAR  # else both ends of an instant may be rounded to one
     while True:
+        earlier = _earlier(client, into, names, windows[0])
+        new = [index for index, name in enumerate(names) if name not in earlier]
         try:
-            return [*client.enqueue_many(into, payloads, not_before=due, expires=due + INSTANT, unique=names,
-                                         unique_window_s=windows[0])]
+            made = client.enqueue_many(into, [payloads[index] for index in new], not_before=due,
+                                       expires=due + INSTANT, unique=[names[index] for index in new],
+                                       unique_window_s=windows[0]) if new else []
+            known = {**earlier, **{names[index]: task_id for index, task_id in zip(new, made, strict=True)}}
+            return [known[name] for name in names]
         except Refused as refusal:
             if refusal.code != "bad_unique" or len(windows) == 1:
                 raise
             windows.pop(0)
+
+
+def _earlier(client: Client, into: str, names: list[str], window_s: float) -> dict[str, Any]:
+    """The tasks of these names that are there since the window before, or this one."""
+    from skuld_py.cli.showing import now_ms
+    from skuld_py.model.ids import named_id
+
+    window_ms = round(window_s * 1_000)
+    slot_ms = now_ms() // window_ms * window_ms
+    ids = {named_id(into, name, at_ms, ""): name for name in names for at_ms in (slot_ms - window_ms, slot_ms)}
+    return {ids[bytes(task.id)]: task.id for task in client.get_many([*ids])}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,43 @@ def test_a_name_is_unique_for_as_long_as_nodes_allow_and_none_comes_twice(tmp_pa
         ran = restore(tmp_path)
         assert ran.exit_code == 0 and json.loads(ran.stdout.splitlines()[-1])["restored"] == 4, ran.stderr
 
-    assert client.windows == [3_600.0, 600.0, 60.0, 60.0] * 2, "a window that was refused is not tried again"
+    windows = [3_600.0, 600.0, 60.0, 60.0, 3_600.0, 600.0]
+    assert client.windows == windows, "one that was refused is not tried again, nor who is there made"
     assert client.count() == 4
+
+
+def test_none_comes_twice_though_a_window_ends_between_two_calls(tmp_path: Path, client: Brief,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skuld_py.cli.showing.now_ms", client.cluster.wall_ms)
+    client.advance(2 * KEEP_S - 1 - client.cluster.wall_ms() / 1_000 % KEEP_S)
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        site.store.write("b", [row_of(plain(number), cluster="prod", digest=5) for number in range(2)])
+        assert restore(tmp_path).exit_code == 0
+        site.store.write("c", [row_of(plain(2), cluster="prod", digest=5)])
+    client.advance(2)
+
+    ran = restore(tmp_path)
+
+    assert ran.exit_code == 0 and json.loads(ran.stdout.splitlines()[-1])["restored"] == 3, ran.stderr
+    said = [json.loads(line) for line in ran.stdout.splitlines()[:-1]]
+    assert {each["new"] for each in said} == {str(task.id) for task in client.list()} and len(said) == 3
+
+
+def test_it_may_be_said_at_any_moment(tmp_path: Path, client: Brief, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also at one that is as near to one millisecond as to the next, of which that is taken which is even."""
+    class Moment(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Moment:
+            return super().now(tz).replace(microsecond=663_500)
+    monkeypatch.setattr("skuld_py.cli.history_restore.datetime", Moment)
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        site.store.write("b", [row_of(plain(1), cluster="prod", digest=5)])
+
+    ran = restore(tmp_path)
+
+    assert ran.exit_code == 0, ran.stderr
 
 
 def test_who_dies_before_it_is_cancelled_leaves_what_expires_as_it_becomes_due(

@@ -80,6 +80,12 @@ MUTANTS: tuple[Mutant, ...] = (
            "history_restore._stored", 'if refusal.code != "bad_unique" or len(windows) == 1:', "if True:", "A1",
            "tests/archive/test_restore.py::"
            "test_a_name_is_unique_for_as_long_as_nodes_allow_and_none_comes_twice", seeds=0),
+    mutant("restore-twice-at-the-hour", "tasks come back twice where a window of their names ends in between",
+           "history_restore._earlier", "(slot_ms - window_ms, slot_ms)", "(slot_ms,)", "X1",
+           "tests/archive/test_restore.py::test_none_comes_twice_though_a_window_ends_between_two_calls", seeds=0),
+    mutant("restore-at-half-a-millisecond", "a restore is refused at one moment of two thousand",
+           "history_restore._stored", ".replace(microsecond=0)", "", "A1",
+           "tests/archive/test_restore.py::test_it_may_be_said_at_any_moment", seeds=0),
     mutant("restore-all-or-none", "of tasks one of which is too large none comes back", "history_restore._brought",
            '        if refusal.code != "payload_too_large":\n', "        if True:\n", "A1",
            "tests/archive/test_restore.py::test_one_that_is_too_large_is_named_and_keeps_no_other_one_away",
