@@ -6,7 +6,8 @@ it be retried. It cannot be claimed before it is cancelled, for it is not due by
 it expires as it becomes due, a day later, and is deleted as what has ended. It has a unique name, so who
 was interrupted says the same again. Nodes allow no name for longer than they keep ended tasks, and say only by a
 refusal how long that is: so names are unique for the longest of some spans that they allow. Such spans follow the
-clock, and a new one may begin between two calls: so what the span before has is looked for, too.
+clock, and a new one may begin between two calls; and nodes may allow more than a span, and less than the next
+longer one: so what earlier spans have is looked for, too, as far back as that one reaches.
 """
 
 from __future__ import annotations
@@ -138,11 +139,13 @@ def _stored(client: Client, into: str, rows: list[Any], windows: list[float]) ->
 
 
 def _earlier(client: Client, into: str, names: list[str], window_s: float) -> dict[str, Any]:
-    """The tasks of these names that are there since the window before, or this one."""
+    """The tasks of these names that are there since the windows before, for as long as any that nodes refuse."""
     from skuld_py.cli.showing import now_ms
     from skuld_py.model.ids import named_id
 
     window_ms = round(window_s * 1_000)
+    longer_ms = round(min((each for each in WINDOWS_S if each > window_s), default=window_s) * 1_000)
     slot_ms = now_ms() // window_ms * window_ms
-    ids = {named_id(into, name, at_ms, ""): name for name in names for at_ms in (slot_ms - window_ms, slot_ms)}
+    ids = {named_id(into, name, at_ms, ""): name for name in names
+           for at_ms in range(slot_ms - longer_ms, slot_ms + 1, window_ms)}
     return {ids[bytes(task.id)]: task.id for task in client.get_many([*ids])}

@@ -72,16 +72,18 @@ def test_a_name_is_unique_for_as_long_as_nodes_allow_and_none_comes_twice(tmp_pa
     assert client.count() == 4
 
 
-def test_none_comes_twice_though_a_window_ends_between_two_calls(tmp_path: Path, client: Brief,
-                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("keep_s", "between_s"), [(KEEP_S, 2), (1.5 * KEEP_S, 1.4 * KEEP_S)])
+def test_none_comes_twice_though_windows_end_between_two_calls(
+        tmp_path: Path, client: Brief, monkeypatch: pytest.MonkeyPatch, keep_s: float, between_s: float) -> None:
+    monkeypatch.setattr("archive.test_restore.KEEP_S", keep_s)
     monkeypatch.setattr("skuld_py.cli.showing.now_ms", client.cluster.wall_ms)
-    client.advance(2 * KEEP_S - 1 - client.cluster.wall_ms() / 1_000 % KEEP_S)
+    client.advance(119 - client.cluster.wall_ms() / 1_000 % 60)
     with Site.held(tmp_path) as site:
         site.store.begin()
         site.store.write("b", [row_of(plain(number), cluster="prod", digest=5) for number in range(2)])
         assert restore(tmp_path).exit_code == 0
         site.store.write("c", [row_of(plain(2), cluster="prod", digest=5)])
-    client.advance(2)
+    client.advance(between_s)
 
     ran = restore(tmp_path)
 

@@ -81,8 +81,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "tests/archive/test_restore.py::"
            "test_a_name_is_unique_for_as_long_as_nodes_allow_and_none_comes_twice", seeds=0),
     mutant("restore-twice-at-the-hour", "tasks come back twice where a window of their names ends in between",
-           "history_restore._earlier", "(slot_ms - window_ms, slot_ms)", "(slot_ms,)", "X1",
-           "tests/archive/test_restore.py::test_none_comes_twice_though_a_window_ends_between_two_calls", seeds=0),
+           "history_restore._earlier", "range(slot_ms - longer_ms, ", "range(slot_ms - window_ms, ", "X1",
+           "tests/archive/test_restore.py::test_none_comes_twice_though_windows_end_between_two_calls", seeds=0),
     mutant("restore-at-half-a-millisecond", "a restore is refused at one moment of two thousand",
            "history_restore._stored", ".replace(microsecond=0)", "", "A1",
            "tests/archive/test_restore.py::test_it_may_be_said_at_any_moment", seeds=0),
