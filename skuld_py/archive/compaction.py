@@ -64,7 +64,9 @@ ROWS_AT_ONCE = 64
 """Of a row group are decoded: they may have a MiB each."""
 ROW_BYTES = 500
 """What the columns take of a row that are not weighed."""
-WEIGHED = ("id", "payload", "result", "error", "headers", "claims", "logs", "deps", "checkpoint", "outputs",
+LIGHT_BYTES = 100
+"""A column that takes no more of a row is not weighed."""
+WEIGHED = ("payload", "result", "error", "headers", "claims", "logs", "deps", "checkpoint", "outputs",
            "arguments")
 GRACE_MS = 3_600_000
 PUTS = 50
@@ -161,8 +163,9 @@ class Compaction:
         is_old, seen = bool(sources[0].batch), self._manifest.state.version
         outputs = _Outputs(self._drafts, self._name, queue, max(each.born for each in sources), is_old)
         rows, all_rows = 0, max(1, sum(each.rows for each in sources))
-        for first, behind in _ranges(self._root, sources):
-            rows += outputs.take(self._range(sources, first, behind))
+        ranges, heavy = _ranges(self._root, sources)
+        for first, behind in ranges:
+            rows += outputs.take(self._range(sources, first, behind, heavy))
             self._on_part(day, queue, min(1.0, rows / all_rows))
             gc.collect()  # files of Arrow are in cycles, each with its footer, and an archiver seldom seeks these
             pa.default_memory_pool().release_unused()
@@ -174,9 +177,10 @@ class Compaction:
             self.done.rows += sum(file.rows for file in files)
         self._drafts.drop(self._manifest.refresh())
 
-    def _range(self, sources: Sequence[_Source], first: str, behind: str | None) -> pa.Table:
+    def _range(self, sources: Sequence[_Source], first: str, behind: str | None, heavy: Set[str]
+               ) -> pa.Table:
         """The rows of a range of ids, sorted, each task once."""
-        tables = [_read(self._root, each, first, behind) for each in sources
+        tables = [_read(self._root, each, first, behind, each.path in heavy) for each in sources
                   if each.last_id >= first and (behind is None or each.first_id < behind)]
         table = pa.concat_tables(tables).sort_by([("id", "ascending"), ("batch", "descending")])
         ids = table.column("id").combine_chunks()
@@ -344,69 +348,82 @@ def _old_source(root: Path, path: str) -> _Source:
                    queue.removeprefix("queue="), day.removeprefix("day="))
 
 
-def _ranges(root: Path, sources: Sequence[_Source]) -> Iterator[tuple[str, str | None]]:
-    """Ranges of ids with about as many rows each as fit memory: the first id, and the first behind."""
+def _ranges(root: Path, sources: Sequence[_Source]) -> tuple[list[tuple[str, str | None]], set[str]]:
+    """Ranges of ids with about as many rows each as fit memory: the first id, and the first behind. And the files
+    of which a row group does not."""
     firsts, size, most = [""], 0, max(2, WEIGHTS // len(sources))
-    for first, weight in sorted(each for source in sources for each in _weights(
-            root / source.path, RANGE_BYTES // len(sources), most)):
+    weighed = {each.path: _weights(root / each.path, RANGE_BYTES // len(sources), most) for each in sources}
+    for first, weight in sorted(each for found, _ in weighed.values() for each in found):
         if size and size + weight > RANGE_BYTES:
             firsts, size = [*firsts, first], 0
         size += weight
-    if size:
-        yield from pairwise([*dict.fromkeys(firsts), None])
+    heavy = {path for path, (_, heaviest) in weighed.items() if heaviest > RANGE_BYTES}
+    bounds: list[str | None] = [*dict.fromkeys(firsts), None]
+    return [(first or "", behind) for first, behind in pairwise(bounds)] if size else [], heavy
 
 
-def _weights(path: Path, share: int, most: int) -> list[tuple[str, int]]:
+def _weights(path: Path, share: int, most: int) -> tuple[list[tuple[str, int]], int]:
     """How many bytes of memory the rows of a file take, so many or more together: each time an id among them, and
-    their size. Of a large file there are fewer, with more bytes each."""
-    found, first, size = list[tuple[str, int]](), "", 0
+    their size. Of a large file there are fewer, with more bytes each. And what its heaviest row group takes."""
+    found, first, size, heaviest = list[tuple[str, int]](), "", 0, 0
     with pq.ParquetFile(path) as file:
-        columns = [name for name in WEIGHED if name in file.schema_arrow.names]
-        for part in (part for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns, use_threads=False)
-                     for part in _parted(batch, share)):
-            first, size = first or part.column("id")[0].as_py(), size + _weight(part)
-            if size >= share:
-                found, first, size = [*found, (first, size)], "", 0
-            if len(found) > most:
-                share *= 2
-                found = [(one, sum(weight for _, weight in found[at : at + 2]))
-                         for at, (one, _) in enumerate(found) if at % 2 == 0]
-    return [*found, (first, size)] if size else found
+        for number in range(file.num_row_groups):
+            columns, group = _columns(file.metadata.row_group(number)), 0
+            for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[number], columns=columns, use_threads=False):
+                for part, weight in _parted(batch, share):
+                    first, size, group = first or part.column("id")[0].as_py(), size + weight, group + weight
+                    if size >= share:
+                        found, first, size = [*found, (first, size)], "", 0
+                    if len(found) > most:
+                        share *= 2
+                        found = [(one, sum(weight for _, weight in found[at : at + 2]))
+                                 for at, (one, _) in enumerate(found) if at % 2 == 0]
+            heaviest = max(heaviest, group)
+    return [*found, (first, size)] if size else found, heaviest
 
 
-def _parted(batch: pa.RecordBatch, share: int) -> Iterator[pa.RecordBatch]:
-    """In halves, and these in halves, until each weighs no more, or is a row."""
-    if batch.num_rows > 1 and _weight(batch) > share:
+def _columns(group: Any) -> list[str]:
+    """What is to be weighed of a row group: the ids, and columns that may take much. No value is larger than all
+    that is encoded of its column."""
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    large = {chunk.path_in_schema.partition(".")[0] for chunk in chunks
+             if chunk.num_values * chunk.total_uncompressed_size > LIGHT_BYTES * group.num_rows}
+    return ["id", *(name for name in WEIGHED if name in large)]
+
+
+def _parted(batch: pa.RecordBatch, share: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """In halves, and these in halves, until each weighs no more, or is a row; with their weights."""
+    weight = int(batch.nbytes) + ROW_BYTES * int(batch.num_rows)
+    if batch.num_rows > 1 and weight > share:
         half = batch.num_rows // 2
         yield from _parted(batch.slice(0, half), share)
         yield from _parted(batch.slice(half), share)
     elif batch.num_rows:
-        yield batch
+        yield batch, weight
 
 
-def _weight(rows: pa.RecordBatch) -> int:
-    return int(rows.nbytes) + ROW_BYTES * int(rows.num_rows)
-
-
-def _part(path: Path, first: str, behind: str | None) -> pa.Table:
-    """The rows of a file in a range of ids, some of a row group at a time and in this thread: with others Arrow
-    holds tens of MB more."""
-    parts = []
+def _part(path: Path, first: str, behind: str | None, is_heavy: bool) -> pa.Table:
+    """The rows of a file in a range of ids, a row group at a time, or some rows of one, and in this thread: with
+    others Arrow holds tens of MB more."""
+    parts = list[pa.Table]()
     with pq.ParquetFile(path) as file:
         at = file.schema.names.index("id")
         for number in range(file.num_row_groups):
             known = file.metadata.row_group(number).column(at).statistics
             if known is None or not isinstance(known.max, str) or (
                     known.max >= first and (behind is None or known.min < behind)):
-                for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[number], use_threads=False):
-                    ids = batch.column("id")
+                tables = map(pa.Table.from_batches, zip(file.iter_batches(
+                    ROWS_AT_ONCE, row_groups=[number], use_threads=False))) if is_heavy else [
+                    file.read_row_group(number, use_threads=False)]
+                for table in tables:
+                    ids = table.column("id")
                     wanted = pc.greater_equal(ids, first)
-                    found = batch.filter(wanted if behind is None else pc.and_(wanted, pc.less(ids, behind)))
-                    parts += [pa.Table.from_batches([found])] if len(found) else []
+                    found = table.filter(wanted if behind is None else pc.and_(wanted, pc.less(ids, behind)))
+                    parts += [found] if found.num_rows else []
         return pa.concat_tables(parts) if parts else file.schema_arrow.empty_table()
 
 
-def _read(root: Path, source: _Source, first: str, behind: str | None) -> pa.Table:
+def _read(root: Path, source: _Source, first: str, behind: str | None, is_heavy: bool) -> pa.Table:
     """Rows of a file in today's columns; of an earlier layout some stand in its path."""
     told = {"batch": source.batch, "queue": source.queue, "day": source.day} if source.batch else {}
-    return todays(_part(root / source.path, first, behind), SCHEMA.names, told)
+    return todays(_part(root / source.path, first, behind, is_heavy), SCHEMA.names, told)

@@ -34,13 +34,14 @@ def test_a_compaction_holds_as_many_rows_as_fit_and_few_of_their_weights(
         site.store.write(f"b{number:02}", rows_of(tasks[number::12]))
     site.store.settled(blob(tasks))
     site.store.end(is_whole=False)
-    size = sum(weight for _, weight in compaction._weights(live(tmp_path).paths[0], 1 << 30, 10))  # 20 rows
+    size = sum(weight for _, weight in compaction._weights(live(tmp_path).paths[0], 1 << 30, 10)[0])  # 20 rows
     monkeypatch.setattr(compaction, "RANGE_BYTES", size)
     monkeypatch.setattr(compaction, "WEIGHTS", most)
     held, known, weights = taken(monkeypatch), list[int](), compaction._weights
 
-    def weighing(path: Path, share: int, most: int) -> list[tuple[str, int]]:
-        known.append(len(found := weights(path, share, most)))
+    def weighing(path: Path, share: int, most: int) -> tuple[list[tuple[str, int]], int]:
+        found = weights(path, share, most)
+        known.append(len(found[0]))
         return found
     monkeypatch.setattr(compaction, "_weights", weighing)
 
@@ -50,23 +51,32 @@ def test_a_compaction_holds_as_many_rows_as_fit_and_few_of_their_weights(
     assert max(table.num_rows for table in held) <= 2 * 20 + 12 * (240 // most) and sum(known) <= most + 12
 
 
-@pytest.mark.parametrize("payloads", [[b"p" * 50_000] * 200,
-                                      [b""] * 160 + [b"%d" % number * 25_000 for number in range(40)]],
-                         ids=["all tasks have one payload", "few tasks are large"])
+@pytest.mark.parametrize(("payloads", "room", "is_heavy"), [
+    ([b"p" * 50_000] * 200, 500_000, True), ([b"p" * 1_900] * 200, 100_000, False),
+    ([b""] * 160 + [b"%d" % number * 25_000 for number in range(40)], 500_000, True)],
+    ids=["all tasks have one large payload", "all tasks have one payload", "few tasks are large"])
 def test_a_compaction_holds_what_fits_however_little_of_it_the_files_have(
-        tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch, payloads: list[bytes]) -> None:
+        tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch, payloads: list[bytes], room: int,
+        is_heavy: bool) -> None:
+    """Files of which a row group does not fit are not decoded whole either."""
     tasks = [plain(number, payload=payload) for number, payload in enumerate(payloads)]
     for number in range(0, 200, 20):
         site.store.write(f"b{number:03}", rows_of(tasks[number : number + 20]))
     site.store.settled(blob(tasks))
     site.store.end(is_whole=False)
-    monkeypatch.setattr(compaction, "RANGE_BYTES", 500_000)
-    held = taken(monkeypatch)
+    monkeypatch.setattr(compaction, "RANGE_BYTES", room)
+    held, in_parts, part = taken(monkeypatch), list[bool](), compaction._part
+
+    def parted(path: Path, first: str, behind: str | None, some: bool) -> pa.Table:
+        in_parts.append(some)
+        return part(path, first, behind, some)
+    monkeypatch.setattr(compaction, "_part", parted)
 
     assert site.compact().rows == 200
 
     assert kept(tmp_path) == ids_of(tasks)
-    assert max(table.nbytes for table in held) <= 2 * 500_000
+    assert max(table.nbytes for table in held) <= 2 * room
+    assert any(in_parts) is is_heavy
 
 
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
