@@ -10,6 +10,9 @@ what is more than before, but for what the drain deleted, has come since.
                                                                      and rests for the others,
     but more ends than it deletes so                             ->  it rests only for as long as it keeps up
 
+Where it only keeps up, it does not work for a moment and rest for another, but reads and deletes bit by bit, as
+with a rate: what clients ask of the nodes stands in line behind a few pages then, not behind a batch.
+
 So it is always some 15 % faster than what ends, whatever that is, if it can be: a backlog does not grow, however
 busy the nodes are, and becomes smaller. It has no need to be faster than that: a drain that worked for half of the
 time left tasks beside it 0.6 of the rate that they had alone, and went 1.5 times as fast as they ended. What ends
@@ -31,16 +34,20 @@ Pure: a clock's time is given.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from operator import attrgetter
 from typing import Protocol
 
 import attrs
 
+WHOLE = 16
+"""One of so many batches is not spread, and says how fast a drain could go."""
 PACED_S = 2.0
 """With a rate, a batch has what this time allows, to a page: pages are not on offer for long."""
 BURST_S = 0.25
-"""With a rate, so much of it is read, or deleted, at once, to a page. The rest of a batch follows bit by bit: what
-clients ask of the nodes meanwhile has its turn between two bits, not behind a batch."""
+"""With a rate, or where it just keeps up, so much of it is read, or deleted, at once, to a page. The rest of a
+batch follows bit by bit: what clients ask of the nodes meanwhile has its turn between two bits, not behind a
+batch."""
 SPAN_S = 2.0
 """What ends in a partition is counted over so long at least; nodes with many queues count once a second."""
 SHARE = 0.25
@@ -184,6 +191,9 @@ class Yielding(Full):
         self._now = self._last = 0.0
         """How many end a second, as far as that is known, and how many did a span before."""
         self._goes = 0.0
+        self._speed = inf
+        """How many a second it deletes while it works, by the newest batch that was not spread."""
+        self._batches, self._is_spread = 0, False
 
     @property
     def ends(self) -> float | None:
@@ -236,9 +246,34 @@ class Yielding(Full):
         self._counts.pop(partition, None)
         self._add_up()
 
+    def at_once(self, tasks: int) -> float:
+        """Where it is spread, what is due in a moment."""
+        return min(tasks, self._spread * BURST_S) if self._spread else tasks
+
+    def spread_s(self, tasks: int) -> float:
+        """Where it has to work for more than its share of the time, the half of the time that they have."""
+        if not self._spread:
+            return 0.0
+        self._is_spread = True
+        return tasks / self._spread / 2
+
+    @property
+    def _spread(self) -> float:
+        """At which rate it is spread so that it just keeps up; 0 where it has its share of the time, or all."""
+        rate = KEEP_UP * self._known
+        is_due = self._batches % WHOLE and rate > SHARE * self._speed and not self._is_alone
+        return rate if is_due else 0.0
+
+    @property
+    def _is_alone(self) -> bool:
+        return self.ends is not None and self.ends <= HARDLY * self._goes
+
     def rests_until(self, begun_s: float, now_s: float, tasks: int) -> float:
         """Behind a batch for as long as it took, unless that would be too slow, or nothing else is done."""
-        if not tasks or (self.ends is not None and self.ends <= HARDLY * self._goes):
+        if tasks and not self._is_spread:
+            self._speed = tasks / max(1e-3, now_s - begun_s)
+        self._batches, self._is_spread = self._batches + 1, False
+        if not tasks or self._is_alone:
             return now_s
         rest_s = min(REST_S_MAX, (now_s - begun_s) * (1 / SHARE - 1))
         if not self._known:

@@ -6,12 +6,14 @@ import attrs
 import pytest
 
 from skuld_py.archive.pacing import (
+    BURST_S,
     KEEP_UP,
     REST_S_MAX,
     SAMPLE,
     SHARE,
     SPAN_S,
     STALE_S,
+    WHOLE,
     AtMost,
     Full,
     Pace,
@@ -43,7 +45,7 @@ class Drain:
         """One, and the rest behind it."""
         at_s = self.now_s
         self.pace.told(at_s, 0, round(self.ended))
-        self.wait(BATCH / self.speed)
+        self.wait(max(BATCH / self.speed, 2 * self.pace.spread_s(BATCH)))
         self.pace.went(0, BATCH)
         self.ended, self.deleted = self.ended - BATCH, self.deleted + BATCH
         self.wait(max(0.0, self.pace.rests_until(at_s, self.now_s, BATCH) - self.now_s))
@@ -89,6 +91,37 @@ def test_where_more_ends_than_that_it_keeps_up_and_goes_no_faster(ends: float) -
 
     assert drain.go_on(100) == pytest.approx(KEEP_UP * ends, rel=0.05)
     assert drain.ended < ended
+
+
+def test_where_it_just_keeps_up_a_batch_is_spread_over_the_time_that_it_has() -> None:
+    drain = Drain(Yielding(1), speed=2_000, ends=1_000)
+    drain.go_on(4 * SPAN_S)
+    found = [(drain.pace.at_once(10 * BATCH), drain.pace.spread_s(BATCH), drain.batch()) for _ in range(2 * WHOLE)]
+
+    spread = [each for each in found if each[1]]
+    assert len(found) - len(spread) == 2
+    assert all(at_once == pytest.approx(KEEP_UP * 1_000 * BURST_S, rel=0.1) and spread_s == pytest.approx(
+        BATCH / (KEEP_UP * 1_000) / 2, rel=0.1) for at_once, spread_s, _ in spread)
+    assert all(at_once == 10 * BATCH for at_once, spread_s, _ in found if not spread_s)
+
+
+@pytest.mark.parametrize("ends", [0, 300])
+def test_where_it_need_not_keep_up_a_batch_is_not_spread(ends: float) -> None:
+    drain = Drain(Yielding(1), speed=2_000, ends=ends)
+    drain.go_on(4 * SPAN_S)
+
+    for _ in range(2 * WHOLE):
+        assert (drain.pace.at_once(10 * BATCH), drain.pace.spread_s(BATCH)) == (10 * BATCH, 0.0)
+        drain.batch()
+
+
+def test_what_was_slow_once_is_not_spread_for_ever() -> None:
+    drain = Drain(Yielding(1), speed=500, ends=300)
+    drain.go_on(4 * SPAN_S)
+    drain.speed = 2_000
+    drain.go_on(100)
+
+    assert drain.go_on(100) == pytest.approx(2_000 * SHARE, rel=0.02)
 
 
 def test_where_more_ends_than_it_can_delete_it_never_rests() -> None:
