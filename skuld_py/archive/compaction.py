@@ -373,7 +373,8 @@ def _weights(path: Path, share: int, most: int) -> tuple[list[tuple[str, int]], 
                 for part, weight in _parted(batch, share):
                     first, size, group = first or part.column("id")[0].as_py(), size + weight, group + weight
                     if size >= share:
-                        found, first, size = [*found, (first, size)], "", 0
+                        found.append((first, size))
+                        first, size = "", 0
                     if len(found) > most:
                         share *= 2
                         found = [(one, sum(weight for _, weight in found[at : at + 2]))

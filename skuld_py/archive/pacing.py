@@ -10,9 +10,6 @@ what is more than before, but for what the drain deleted, has come since.
                                                                      and rests for the others,
     but more ends than it deletes so                             ->  it rests only for as long as it keeps up
 
-Where it only keeps up, it does not work for a moment and rest for another, but reads and deletes bit by bit, as
-with a rate: what clients ask of the nodes stands in line behind a few pages then, not behind a batch.
-
 So it is always some 15 % faster than what ends, whatever that is, if it can be: a backlog does not grow, however
 busy the nodes are, and becomes smaller. It has no need to be faster than that: a drain that worked for half of the
 time left tasks beside it 0.6 of the rate that they had alone, and went 1.5 times as fast as they ended. What ends
@@ -21,6 +18,9 @@ it rests as if there was something. So that this takes seconds, those that have 
 the number alone (``asks``): at first, again as soon as that tells something, and then now and then, those that are
 done for this run too, since tasks go on to end there. Of very many partitions ``SAMPLE`` are enough, and stand for
 the others.
+
+Where it only keeps up, it does not work for a moment and rest for another, but reads and deletes bit by bit, as
+with a rate: what clients ask of the nodes stands in line behind a few pages then, not behind a batch.
 
 Rejected: to go by how long nodes take to answer (one does not see why, the drain's own pages stand in the same
 line, and a backlog would grow unasked); a share of the fastest it ever went (that says nothing once the machine
@@ -43,7 +43,7 @@ import attrs
 WHOLE = 16
 """One of so many batches is not spread, and says how fast a drain could go."""
 PACED_S = 2.0
-"""With a rate, a batch has what this time allows, to a page: pages are not on offer for long."""
+"""Where it is spread, a batch has what this time allows, to a page: pages are not on offer for long."""
 BURST_S = 0.25
 """With a rate, or where it just keeps up, so much of it is read, or deleted, at once, to a page. The rest of a
 batch follows bit by bit: what clients ask of the nodes meanwhile has its turn between two bits, not behind a
@@ -245,6 +245,10 @@ class Yielding(Full):
         """As if it had told nothing."""
         self._counts.pop(partition, None)
         self._add_up()
+
+    def most(self, tasks: int) -> float:
+        """Where it is spread, what is due before leaders take it for silent."""
+        return min(tasks, self._spread * PACED_S) if self._spread else tasks
 
     def at_once(self, tasks: int) -> float:
         """Where it is spread, what is due in a moment."""

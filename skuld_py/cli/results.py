@@ -20,8 +20,8 @@ def results(ids: tuple[bytes, ...], wait_s: float, nodes: str, timeout_s: float,
 
     Says on standard error of those that are dead or cancelled that they are, and why, and fails (not_completed).
 
-    Refused (no_such_task) when one of them is collected, or so old that it will not come; where an archive may
-    have it that is said.
+    Refused (no_such_task) when one of them is collected, or so old that it will not come. The refusal
+    says in which archive it may be.
 
     With --json how each has ended, too: completed, cancelled or dead, and the last error.
 

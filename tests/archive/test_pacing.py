@@ -8,6 +8,7 @@ import pytest
 from skuld_py.archive.pacing import (
     BURST_S,
     KEEP_UP,
+    PACED_S,
     REST_S_MAX,
     SAMPLE,
     SHARE,
@@ -113,6 +114,15 @@ def test_where_it_need_not_keep_up_a_batch_is_not_spread(ends: float) -> None:
     for _ in range(2 * WHOLE):
         assert (drain.pace.at_once(10 * BATCH), drain.pace.spread_s(BATCH)) == (10 * BATCH, 0.0)
         drain.batch()
+
+
+def test_what_is_spread_is_not_held_for_longer_than_with_a_rate() -> None:
+    drain = Drain(Yielding(1), speed=200, ends=100)
+    drain.go_on(8 * SPAN_S)
+    drain.batch()
+    most = {round(drain.pace.most(10 * BATCH)) for _ in range(WHOLE) if drain.batch() is None}
+
+    assert max(most) == 10 * BATCH and min(most) == pytest.approx(KEEP_UP * 100 * PACED_S, rel=0.2)
 
 
 def test_what_was_slow_once_is_not_spread_for_ever() -> None:
