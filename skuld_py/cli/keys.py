@@ -163,7 +163,7 @@ def revoke(name: str, cluster: str, is_for_node: bool, hosts: str, timeout_s: fl
     """Let all keys of NAME, or one key, count no more, at once and for good, also on connections that stand.
 
     A node whose key is revoked ends. It starts again with another one once node.key is removed from its data
-    directory.
+    directory. A key that begins with - goes behind -- at the end of the line.
 
     \b
     Examples:

@@ -29,10 +29,14 @@ class Pair:
 
 
 def fresh() -> Pair:
-    """A new pair, by libzmq's own source of randomness. ``Refused`` when its CURVE is missing or not safe."""
+    """A new pair, by libzmq's own source of randomness. ``Refused`` when its CURVE is missing or not safe.
+
+    Its public half does not begin with ``-``, as one of 85 would: a command line takes that for an option."""
     check_library()
-    public, secret = zmq.curve_keypair()
-    return Pair(public.decode(), secret.decode())
+    while True:
+        public, secret = zmq.curve_keypair()
+        if not public.startswith(b"-"):
+            return Pair(public.decode(), secret.decode())
 
 
 def check_library() -> None:

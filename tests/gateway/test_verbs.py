@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gateway.asking import Answer, Asker
+from gateway.asking import Answer, Asker, until_true
 from skuld_py import __version__
 from skuld_py.cli.main import main
 from skuld_py.client.client import Client
@@ -366,6 +366,7 @@ def test_what_runs_when_it_is_cancelled_goes_to_nobody_else(anybody: Asker, queu
     anybody.post("cancel", {"ids": [task_id]})
     running = anybody.get(f"/v1/tasks/{task_id}").json["state"]
     name = name_of(held)
+    until_true(lambda: bool(anybody.post("renew", name).json["is_cancelled"]))
     told = [anybody.post("renew", name).json, *anybody.post("renew_many", {"claims": [name]}).json["claims"]]
 
     anybody.post("release", {"claims": [name]})

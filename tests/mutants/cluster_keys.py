@@ -18,6 +18,9 @@ def _seen_by(test: str, name: str, rule: str, place: str, old: str, new: str) ->
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    _seen_by("tests/keys/test_pair.py::test_a_fresh_key_is_none_that_a_command_line_takes_for_an_option",
+             "key-as-option", "a fresh key may begin as an option does", "pair.fresh",
+             '        if not public.startswith(b"-"):\n            return', "        return"),
     mutant("path-of-the-first", "the path behind the servers belongs to the first cluster below it",
            "clusters._make_path",
            "client.create_async(path, acl=ROOT_ACL)", "client.create_async(path)", "A4",
