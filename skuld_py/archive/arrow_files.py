@@ -134,6 +134,13 @@ def digests_of(path: Path, among: Collection[str] = ()) -> list[tuple[str, str]]
     return list(zip(found.column("id").to_pylist(), found.column("digest").to_pylist(), strict=True))
 
 
+def ids_by_groups(path: Path, first: int) -> Iterator[list[str]]:
+    """The ids of each row group of a file, from one on."""
+    with pq.ParquetFile(path) as file:
+        for number in range(first, file.num_row_groups):
+            yield file.read_row_group(number, columns=["id"], use_threads=False).column("id").to_pylist()
+
+
 def without(path: Path, ids: Sequence[str], draft: Path) -> dict[str, Any]:
     """Write the rows of a file, but for these, as a draft, in the columns that it has, a row group at a time: one
     that compaction has made may be larger than memory. What a manifest says of them; nothing when none is left."""

@@ -14,8 +14,7 @@ whether one that was taken for dead wakes up.
 An open file is closed when its tasks are off the nodes: as those who deleted them say, or, of one whose writer has
 died, as the nodes do when they are asked. Not by its age: what was offered is held back if another task comes to
 need it before it is deleted, or if nodes are to keep for longer what has ended, or their clocks were set back.
-But for one of more rows than nodes can be asked for: that is what compaction makes of an earlier layout, and a run
-that had all else deleted closes it when its newest task ended before the run began.
+Of files of many rows, which compaction makes of an earlier layout, a run asks for some, and the next for others.
 
 Rejected: Arrow on other stores, too. What Spark is told of them (``--conf``) Arrow does not understand, and object
 stores have no link that fails.
@@ -33,7 +32,7 @@ from pathlib import Path
 import attrs
 import pyarrow as pa
 
-from skuld_py.archive.arrow_files import FAILURES, digests_of, said, table_of, without, written
+from skuld_py.archive.arrow_files import FAILURES, digests_of, ids_by_groups, said, table_of, without, written
 from skuld_py.archive.drafts import FILES, Drafts
 from skuld_py.archive.manifest import Change, File, Manifest, State
 from skuld_py.archive.rows import COLUMNS, Row, day_of
@@ -41,11 +40,11 @@ from skuld_py.errors import Refused
 from skuld_py.model.ids import to_texts
 
 TRIES = 50
-MARGIN_MS = 60_000
-"""By how much the ends of tasks in a file and those that leaders go by may differ; clocks with them."""
 LEARNED_ROWS_MAX = 100_000
-"""Of a larger file, which compaction has made, only what is looked for is read, and no node is asked for all of
-its tasks: it is closed by its age."""
+"""Of a larger file, which compaction has made, only what is looked for is read, and nodes are asked for the tasks
+of a row group at a time."""
+ASKED_ROWS_MAX = 1_000_000
+"""Once nodes were asked for so many tasks of large files, a run asks for no further file."""
 KEPT_WRITES = 3
 """For so many writes, or runs, a deleted task is remembered: two pages that hold it may be on their way."""
 _ID, _QUEUE, _ENQUEUED, _ENDED, _DIGEST = map([*COLUMNS].index, (
@@ -85,6 +84,9 @@ class ArrowStore:
         self._aging: deque[list[str]] = deque([[]])
         self._gone: deque[bytes] = deque()
         self._before: list[str] = []
+        self._asked: dict[str, int] = {}
+        """Of how many row groups of a large file the nodes had nothing."""
+        self._may_ask = 0
 
     def begin(self) -> None:
         """A run begins."""
@@ -92,9 +94,8 @@ class ArrowStore:
             self._look()
             self._began = self._began or self._seen
             self._age()
-        early_ms = self._now_ms() - MARGIN_MS
-        self._before = [file.path for file in self._manifest.state.files.values() if file.is_open and (
-            file.rows <= LEARNED_ROWS_MAX or (file.last_ended_ms or 0) <= early_ms)]
+        self._before = [file.path for file in self._manifest.state.files.values() if file.is_open]
+        self._asked = {path: self._asked.get(path, 0) for path in self._before}
 
     def write(self, batch: str, rows: Sequence[Row]) -> None:
         """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there."""
@@ -113,6 +114,7 @@ class ArrowStore:
         with _refusing("this run"):
             self._settle()
             if is_whole:
+                self._may_ask = ASKED_ROWS_MAX
                 self._closing += [path for path in self._before if path not in self._closing
                                   and self._is_over(path, are_gone)]
             while self._closing:
@@ -124,11 +126,25 @@ class ArrowStore:
     def _is_over(self, path: str, are_gone: AreGone) -> bool:
         """Asked is for those alone of which nobody has said here that they are deleted."""
         file = self._manifest.state.files.get(path)
-        if file is None or not file.is_open or file.rows > LEARNED_ROWS_MAX:
-            return file is not None and file.is_open
+        if file is None or not file.is_open:
+            return False
+        if file.rows > LEARNED_ROWS_MAX:
+            return self._is_large_over(path, are_gone)
         ids = [task_id for task_id, _ in digests_of(self._root / path)]
         return are_gone([task_id for task_id in ids if self._places.get(task_id, ("", ""))[1] == path]
                         if path in self._left else ids)
+
+    def _is_large_over(self, path: str, are_gone: AreGone) -> bool:
+        """Asked is on from the row group of which the nodes still had some, and to the file's end: else one of
+        very many rows would stay open where each run is a process of its own."""
+        if self._may_ask <= 0:
+            return False
+        for ids in ids_by_groups(self._root / path, self._asked[path]):
+            self._may_ask -= len(ids)
+            if not are_gone(ids):
+                return False
+            self._asked[path] += 1
+        return True
 
     def _write(self, batch: str, rows: Sequence[Row]) -> None:
         drafted, had = _Drafted(), -1

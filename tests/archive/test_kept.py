@@ -17,6 +17,7 @@ from archive.test_layout import ids_of, kept, rows_of
 from archive.world import World, world
 from skuld_py.archive import arrow_store, compaction
 from skuld_py.archive.archiver import Given, Question
+from skuld_py.archive.arrow_files import digests_of
 from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.live import live
 from skuld_py.archive.rows import DAY_MS, Rows, day_of, row_of
@@ -207,6 +208,59 @@ def test_of_a_large_file_is_learnt_what_a_batch_has_and_no_more(tmp_path: Path, 
         assert {*site.store._places} == {*ids_of([large[0], large[-1]])}
 
     assert kept(tmp_path) == ids_of(large)
+
+
+@pytest.fixture
+def taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Task]:
+    """Two large files which are open: nobody knows of the tasks of an earlier layout whether they are deleted."""
+    tasks = [plain(number) for number in range(60)]
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        for number, queue in ((0, "one"), (30, "two")):
+            rows = rows_of(tasks[number : number + 30])
+            site.store.write(f"b{number}", [(row[0], queue, *row[2:]) for row in rows])
+    monkeypatch.setattr(arrow_store, "LEARNED_ROWS_MAX", 10)
+    return tasks
+
+
+def test_a_task_of_a_large_file_of_which_nobody_knows_whether_it_is_deleted_is_offered_later_and_stands_once(
+        tmp_path: Path, taken_over: list[Task]) -> None:
+    needed = taken_over[20]
+
+    def run(left: list[Task], offered: list[Task]) -> list[bool]:
+        with Site.held(tmp_path) as site:
+            site.store.begin()
+            if offered:
+                site.store.write("later", rows_of(offered))
+            site.store.end(is_whole=True, are_gone=lambda ids: {*ids}.isdisjoint(ids_of(left)))
+        return [file.is_open for file in live(tmp_path).files]
+
+    assert sorted(run([needed], [])) == [False, True]
+    run([], [needed])
+    assert kept(tmp_path) == ids_of(taken_over)
+    assert not any(run([], []))
+
+
+def test_nodes_are_asked_for_row_groups_of_some_large_files_at_a_run_and_on_from_where_they_had_a_task(
+        tmp_path: Path, taken_over: list[Task], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow_store, "ASKED_ROWS_MAX", 15)
+    monkeypatch.setattr(arrow_store, "ids_by_groups", lambda path, first: iter(
+        [[task_id for task_id, _ in digests_of(path)][at : at + 10] for at in range(0, 30, 10)][first:]))
+    asked: list[str] = []
+    with Site.held(tmp_path) as site:
+        def run(left: list[Task]) -> list[str]:
+            def are_gone(ids: Sequence[str]) -> bool:
+                asked.extend(ids)
+                return {*ids}.isdisjoint(ids_of(left))
+            asked.clear()
+            site.store.begin()
+            site.store.end(True, are_gone)
+            return [*asked]
+
+        assert run(taken_over[15:16]) == ids_of(taken_over[:20])
+        assert run(taken_over[15:16]) == ids_of(taken_over[10:20] + taken_over[30:])
+        assert run([]) == ids_of(taken_over[10:30])
+        assert run([]) == []
 
 
 def test_who_stands_by_remembers_only_what_is_not_known_to_be_gone(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from mutants.mutant import Mutant, mutant
 DAMAGE, FORM, KEPT, ROOTS, VERBS = (f"tests/archive/test_{name}.py::" for name in (
     "damage", "rows", "kept", "roots", "verbs"))
 
+LARGE = KEPT + "test_nodes_are_asked_for_row_groups_of_some_large_files_at_a_run_and_on_from_where_they_had_a_task"
+
 MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-kept-is-gone", "what others need counts as deleted with the rest of its page",
            "Archiver._settle", "if answer * ids.ID_BYTES == len(page.ids):", "if True:", "D7",
@@ -14,6 +16,15 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-closed-by-age", "a file is closed whose tasks the nodes have, since it is old",
            "ArrowStore._is_over", "return are_gone([", "return True or are_gone([", "D7",
            KEPT + "test_what_others_come_to_need_before_it_goes_stands_in_one_file_when_it_goes_at_last", seeds=0),
+    mutant("archive-large-closed-by-age", "a large file is closed though the nodes have tasks of it",
+           "ArrowStore._is_large_over",
+           "            if not are_gone(ids):\n                return False\n", "", "D7",
+           KEPT + "test_a_task_of_a_large_file_of_which_nobody_knows_whether_it_is_deleted_is_offered_later_and_"
+           "stands_once", seeds=0),
+    mutant("archive-large-asked-anew", "nodes are asked for a large file from its first row group on at each run",
+           "ArrowStore._is_large_over", "            self._asked[path] += 1\n", "", "X1", LARGE, seeds=0),
+    mutant("archive-large-asked-at-once", "nodes are asked for all large files at each run",
+           "ArrowStore._is_large_over", "self._may_ask -= len(ids)", "pass", "X1", LARGE, seeds=0),
     mutant("archive-silent-is-gone", "who does not answer has none of the tasks", "ClusterSource.tasks",
            "                    raise answer\n", "                    continue\n", "D7",
            KEPT + "test_nodes_that_do_not_answer_have_what_they_are_asked_for", seeds=0),
