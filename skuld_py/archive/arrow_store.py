@@ -43,7 +43,7 @@ TRIES = 50
 LEARNED_ROWS_MAX = 100_000
 """Of a larger file, which compaction has made, only what is looked for is read, and nodes are asked for the tasks
 of a row group at a time."""
-ASKED_ROWS_MAX = 1_000_000
+ASKED_ROWS_MAX = 100_000
 """Once nodes were asked for so many tasks of large files, a run asks for no further file."""
 KEPT_WRITES = 3
 """For so many writes, or runs, a deleted task is remembered: two pages that hold it may be on their way."""
