@@ -19,14 +19,18 @@ PACKAGES = ("; its package brings it, for s3a --conf"
             " spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2")
 
 _LACKING = re.compile(r"^Class \S+ not found|^No FileSystem for scheme")
-_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
-_FIRST = re.compile(r"^(?!An error occurred)(?:: )?(?:[\w.$]+(?:Exception|Error): )?(\S.*)$", re.MULTILINE)
+_CAUSE = re.compile(r"^Caused by: (?:(?:\w+\.)*([\w$]+): )?(.+)$", re.MULTILINE)
+_FIRST = re.compile(r"^(?!An error occurred)(?:: )?(?:(?:\w+\.)*([\w$]+(?:Exception|Error)): )?(\S.*)$",
+                    re.MULTILINE)
 
 
 def said(error: Exception) -> str:
     """The innermost cause, or else the first line that says something; without a full stop. Of what is not
-    installed in Spark also what brings it."""
+    installed in Spark also what brings it. Before a single word, say a host's name, stands what is wrong."""
     text = str(error)
     found = _CAUSE.findall(text) or _FIRST.findall(text)[:1]
-    words = (found[-1] if found else type(error).__name__).strip().rstrip(".")
+    kind, words = found[-1] if found else ("", type(error).__name__)
+    words = words.strip().rstrip(".")
+    if kind and " " not in words:
+        words = f"{kind}: {words}"
     return words + (PACKAGES if _LACKING.search(words) else "")

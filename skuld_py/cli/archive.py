@@ -131,7 +131,7 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
             _check_no_copy(site, known)
         enter = partial(_enter, place, site, nodes, timeout_s)
         enter(replaces=replaces)
-        _say_replaced(known, place, site, as_json)
+        _say_replaced(known, place, site, replaces, as_json)
         if site is not None and form == "delta":
             site.begin_delta()
         progress = _Progress(as_json)
@@ -231,14 +231,16 @@ def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, repla
                              moves=moves)
 
 
-def _say_replaced(known: ArchiveRoot | None, place: Any, site: Site | None, as_json: bool) -> None:
-    """Say of which archive this one has taken the place, for nobody looks into that one for what it has."""
+def _say_replaced(known: ArchiveRoot | None, place: Any, site: Site | None, replaces: bool, as_json: bool) -> None:
+    """Say of which archive this one has taken the place, for nobody looks into that one for what it has. One that
+    was moved is not told: nothing is where it was. A copy is told, for what is to come is in one of both alone."""
     import shlex
 
     from skuld_py.cli.showing import print_event
     from skuld_py.model.archive_root import ArchiveRoot
 
-    if known is None or known.is_of(ArchiveRoot(place.name, "" if site is None else site.archive)):
+    if known is None or known.root == place.name or (
+            not replaces and known.is_of(ArchiveRoot(place.name, "" if site is None else site.archive))):
         return
     print_event(as_json, f"this cluster's archive is {place.name} from now on; what {known.root} has stays there:"
                 f" skuld history {shlex.quote(known.root)}", event="replaced", root=place.name, former=known.root)

@@ -80,8 +80,13 @@ def restore(ctx: click.Context, root: str, into: str, task_id: Any, queue: str |
         found = history.by_arrow(root, filters, conf) or history.by_spark(stack, uri, filters, conf)
         client = stack.enter_context(connected(nodes, timeout_s))
         rows = iter(found.rows(limit))
-        while part := [*islice(rows, EACH)]:
-            back += _brought(client, into, part, windows, as_json)
+        try:
+            while part := [*islice(rows, EACH)]:
+                back += _brought(client, into, part, windows, as_json)
+        except KeyboardInterrupt:
+            print_event(as_json, f"interrupted, with {many(sum(back), 'task')} back, or a few more; say the same"
+                        " again for the others", event="interrupted", restored=sum(back))
+            raise
     if task_id is not None and not back:
         raise history.not_there(task_id, filters)
     count, left = sum(back), back.count(False)

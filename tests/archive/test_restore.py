@@ -117,8 +117,9 @@ def test_who_dies_before_it_is_cancelled_leaves_what_expires_as_it_becomes_due(
         site.store.begin()
         site.store.write("b", [row_of(plain(1), cluster="prod", digest=5)])
 
-    assert restore(tmp_path).exit_code != 0
+    ran = restore(tmp_path)
 
+    assert ran.exit_code == 130 and json.loads(ran.stdout) == {"event": "interrupted", "restored": 0}
     left, = client.list()
     assert left.state == "scheduled" and left.expires_ms == left.due_ms + 1
 

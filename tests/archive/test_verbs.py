@@ -214,6 +214,15 @@ def test_who_gives_the_cluster_another_archive_is_told_where_the_former_is(
     assert "from now on" not in run(meant, "--replace").stdout
 
 
+def test_who_goes_on_in_a_copy_is_told_and_who_moved_the_archive_is_not(
+        over: World, known: list[ArchiveRoot], tmp_path: Path) -> None:
+    with Site.held(tmp_path / "copy") as site:
+        known.append(ArchiveRoot("/srv/a", site.archive))
+
+    assert "from now on" not in run(tmp_path / "copy").stdout
+    assert f"{tmp_path / 'copy'} from now on; what /srv/a has" in run(tmp_path / "copy", "--replace").stdout
+
+
 def test_where_the_cluster_was_given_another_archive_meanwhile_nothing_more_is_moved(
         over: World, known: list[ArchiveRoot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:

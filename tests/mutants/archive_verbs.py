@@ -8,6 +8,13 @@ DEV, SOURCE, VERBS, PLACES, LAYOUT = (f"tests/{name}.py::" for name in (
     "cli/test_dev", "archive/test_source", "archive/test_verbs", "archive/test_places", "archive/test_layout"))
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("spark-names-a-host-alone", "of a host that is not there its name is told, and nothing else",
+           "spark_errors.said", 'if kind and " " not in words:', "if False:", "A1",
+           "tests/archive/test_spark_errors.py::test_the_line_that_helps", seeds=0),
+    mutant("restore-interrupted-silently", "who interrupts a restore is not told what is back",
+           "history_restore.restore", 'event="interrupted", restored=sum(back))', 'event="", restored=0)', "A1",
+           "tests/archive/test_restore.py::"
+           "test_who_dies_before_it_is_cancelled_leaves_what_expires_as_it_becomes_due", seeds=0),
     mutant("dev-archives-no-more", "skuld dev goes on without its archiver and says nothing", "dev._Watcher.look",
            "            self._note_archiver(self.archiver.running)\n", "            pass\n", "A1",
            DEV + "test_an_archiver_that_has_ended_is_said_once_with_what_it_said", seeds=0),
@@ -97,10 +104,13 @@ MUTANTS: tuple[Mutant, ...] = (
            "        partition.ended = max(0, partition.ended - answer)\n", "", "A1",
            "tests/archive/test_archiver.py::test_what_has_ended_is_told_without_what_was_deleted_since", seeds=0),
     mutant("archive-replaced-silently", "who replaces the archive is not told where the former is",
-           "cli.archive.archive", "        _say_replaced(known, place, site, as_json)\n", "", "A1",
+           "cli.archive.archive", "        _say_replaced(known, place, site, replaces, as_json)\n", "", "A1",
            VERBS + "test_who_gives_the_cluster_another_archive_is_told_where_the_former_is", seeds=0),
+    mutant("archive-replaced-by-its-copy", "who goes on in a copy of the archive is not told",
+           "cli.archive._say_replaced", "not replaces and known.is_of(", "known.is_of(", "A1",
+           VERBS + "test_who_goes_on_in_a_copy_is_told_and_who_moved_the_archive_is_not", seeds=0),
     mutant("archive-replaced-by-itself", "an archive that stays is told to be another",
-           "cli.archive._say_replaced", "if known is None or known.is_of(", "if known is None or not str(", "A1",
+           "cli.archive._say_replaced", "known.root == place.name or (", "(", "A1",
            VERBS + "test_who_gives_the_cluster_another_archive_is_told_where_the_former_is", seeds=0),
     mutant("verbs-of-others-unknown", "nobody is told which command has the verb", "Verbed.make_context",
            "            if first not in self.others:\n", "            if True:\n", "A1",
