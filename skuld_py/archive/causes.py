@@ -1,9 +1,9 @@
-"""When tasks died of a dependency.
+"""When tasks died of a dependency, where that was not noted: under rules before ``DEATH_TIME_RULES``.
 
-The mark of such a death has a reason and no time, and every release refuses a mark with more. But a node keeps
-what a task needs for as long as the task itself, so when an archiver holds one that died so, its dependencies are
-still there to be asked: it died when the first of them failed, or, if it came later, at once. A dependency that
-died so itself is followed to what that died of, and so on.
+The mark of such a death has a reason and no time. But a node keeps what a task needs for as long as the task
+itself, so when an archiver holds one that died so, its dependencies are still there to be asked: it died when the
+first of them failed, or, if it came later, at once. A dependency that died so itself is followed to what that died
+of, and so on.
 
 No time is known where a dependency is not there any more, or one that failed has no known end, nor beyond
 ``DEPTH`` or ``TASKS``: the first to fail may be among them. Then the column is null, as it is where no node

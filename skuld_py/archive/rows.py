@@ -98,6 +98,7 @@ _CALLS = (b"\x94", b"\x95")
 _HISTORY = struct.Struct(">QQQQQQBB")
 _ONE_CLAIM = _HISTORY.size
 _NO_ATTEMPTS = ("released", "snoozed")
+_OF_OTHERS = ("dep_failed", "dep_unknown")
 _NOTHING: list[Any] = []
 _NO_CALL: Row = (None, None)
 _NO_OUTCOME: Row = (None, None, None)
@@ -242,7 +243,8 @@ def task_of(row: Mapping[str, Any]) -> Task:
                 row["due_ms"], row["death"], row["seq"],
                 tuple(map(from_text, row["deps"])), made_ms=_made_ms(row),
                 checkpoint=_checkpoint_of(row["checkpoint"]),
-                outputs=unpacked(row["outputs"].encode()) if row["outputs"] else (), key=row["key"] or "")
+                outputs=unpacked(row["outputs"].encode()) if row["outputs"] else (), key=row["key"] or "",
+                died_ms=row["ended_ms"] if row["death"] in _OF_OTHERS and row["state"] == "dead" else None)
 
 
 def _made_ms(row: Mapping[str, Any]) -> int:
@@ -266,11 +268,13 @@ def day_of_id(task_id: bytes) -> str:
 
 
 def ended_ms(task: Task) -> int | None:
-    """When it was completed or cancelled, or failed for the last time. When one died of something else is not
-    noted: here it is when it expired, or when its last lease ended; None when it never had one: then what it died
-    of may tell it (``causes``)."""
+    """When it was completed or cancelled, died of another task, or failed for the last time. Of what died of
+    something else it is when it expired, or when its last lease ended. None when it never had one, and died of
+    another task when nobody noted that: then what it died of may tell it (``causes``)."""
     if task.completed_ms is not None or task.cancelled_ms is not None:
         return task.cancelled_ms if task.completed_ms is None else task.completed_ms
+    if task.died_ms:
+        return task.died_ms
     if task.death == "expired":
         return task.expires_ms
     newest = max(task.claims, key=lambda claim: claim.token, default=None)

@@ -118,7 +118,9 @@ def _state_said(task: Task, at_ms: int) -> str:
     if task.cancelled_ms is not None:
         is_held = task.state != "cancelled"
         return f"{task.state}{', cancelled' if is_held else ''} {_when(task.cancelled_ms, at_ms)}"
-    return f"dead: {task.death}" if task.state == "dead" else task.state
+    if task.state == "dead":
+        return f"dead: {task.death}" + (f", {_when(task.died_ms, at_ms)}" if task.died_ms else "")
+    return task.state
 
 
 def _options_said(task: Task, at_ms: int) -> Iterator[tuple[str, str]]:

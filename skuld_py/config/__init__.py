@@ -15,13 +15,14 @@ import attrs
 
 from skuld_py.errors import Refused
 
-RULES = 5
+RULES = 6
 """The newest rules of a cluster that this program can go by. Rules 2: a place belongs to its node's newest life,
 and failures have no words in the digest. Rules 3: nodes speak protocol 3 to each other, and the log carries
 workflows. Rules 4: tasks may be there instead of others, queues have caps for each holder, inputs of workflows
 several feeders, and the number of copies of a task may change. Rules 5: nodes speak protocol 5, in which they
-look for tasks of a key, are taken out by any of them, and say whom they watch and what may have been done."""
-PROTOCOLS = (1, 3, 5)
+look for tasks of a key, are taken out by any of them, and say whom they watch and what may have been done.
+Rules 6: it is noted when a task died of one that it needed, and nodes speak protocol 6."""
+PROTOCOLS = (1, 3, 5, 6)
 """What this program understands, the oldest first."""
 PROTOCOL_VERSION = PROTOCOLS[-1]
 GREETING_PROTOCOL = 3

@@ -3,9 +3,9 @@
 Record: ``completed_ms u64 | completed_token u64 | horizon_ms u64 | rows``, each row ``token u64 | u64 | u64 |
 ending u8 | holder length u8 | holder | until u64, if the ending has one``, in token order. A row is a claim: its
 two numbers are its start and end. Or it is a *mark*, whose token is below all claims': cancelled (when, 0),
-revived (round, base token) or died (round + 1, reason). The horizon is the latest end of a claim without ending,
-0 without one; it is derived, and stands in front so that the hot path reads and patches a record without parsing
-it. The encoding is canonical: equal histories are equal bytes on every replica.
+revived (round, base token) or died (round + 1, when * 2^8 + reason). The horizon is the latest end of a claim
+without ending, 0 without one; it is derived, and stands in front so that the hot path reads and patches a record
+without parsing it. The encoding is canonical: equal histories are equal bytes on every replica.
 
 Laws: ``History.merge`` is the product of the lattices in ``crdt``: claims by token (never by list index, where two
 leaders' claims would melt into one), their ends and endings by maximum, the completion and the cancelling by
@@ -51,11 +51,14 @@ ROUNDS_MAX = 1 << 20
 HISTORIES_KEPT, KEPT_BYTES = 2_048, 512
 """The cache of parsed histories: how many, of records up to how many bytes. One is looked at several times in a
 row."""
+DEATH_TIME_RULES = 6
+"""From these rules of the cluster on a mark says when a task died of a dependency; who knows older ones only takes
+such a mark for damage."""
 TIME_MS_MAX = 1 << 62
 TOKEN_COUNTER_BITS = 32
 _TIME_BITS = 62
 _REASON_BITS = 8
-_BASE_BITS = 64
+_BASE_BITS = _DEATH_BITS = 64
 
 
 def token_of(epoch: int, counter: int) -> int:
@@ -106,9 +109,14 @@ def revival_of(round_: int, base: int) -> Max:
     return Max(round_ << _BASE_BITS | base)
 
 
-def death_of(round_: int, reason: int) -> Max:
-    """The task died in a round, for a reason."""
-    return Max(round_ + 1 << _REASON_BITS | reason)
+def death_of(round_: int, reason: int, when_ms: int = 0) -> Max:
+    """The task died in a round, for a reason; of what two leaders recorded the later stands."""
+    return Max(round_ + 1 << _DEATH_BITS | cause_of(reason, when_ms))
+
+
+def cause_of(reason: int, when_ms: int) -> int:
+    """The second number of a mark of death; ``when_ms`` is 0 where that is not said."""
+    return when_ms << _REASON_BITS | reason
 
 
 @attrs.frozen
@@ -163,7 +171,13 @@ class History:
     @property
     def death_round(self) -> int:
         """The newest round in which it died, counted from 1; 0 when it never did."""
-        return self.died.value >> _REASON_BITS
+        return self.died.value >> _DEATH_BITS
+
+    @property
+    def death_ms(self) -> int:
+        """When it died in this round; 0 when it did not, or where a mark does not say it."""
+        cause = self.died.value & (1 << _DEATH_BITS) - 1
+        return cause >> _REASON_BITS if self.death_round == self.round + 1 else 0
 
     @property
     def pause_until_ms(self) -> int:
@@ -213,7 +227,7 @@ class History:
         if self.revived.value:
             parts.append(CLAIM.pack(REVIVED, self.round, self.base, 0, 0))
         if self.died.value:
-            parts.append(CLAIM.pack(DIED, *divmod(self.died.value, 1 << _REASON_BITS), 0, 0))
+            parts.append(CLAIM.pack(DIED, *divmod(self.died.value, 1 << _DEATH_BITS), 0, 0))
         for token, claim in sorted(self.claims.entries.items()):
             parts.append(encode_claim(token, claim.start_ms, claim.end.value, claim.holder.encode(),
                                       claim.kind, claim.until_ms))
@@ -238,7 +252,7 @@ def _decoded(record: bytes) -> History:
             claims[token] = ClaimRecord(start_ms, Max(end_ms), ending, holder)
     return History(Min((done_ms, done_token)) if done_ms else Min(), LatticeMap(claims),
                    Min(marks.get(CANCELLED)), revival_of(*marks.get(REVIVED, (0, 0))),
-                   Max((marks[DIED][0] << _REASON_BITS | marks[DIED][1]) if DIED in marks else 0))
+                   Max((marks[DIED][0] << _DEATH_BITS | marks[DIED][1]) if DIED in marks else 0))
 
 
 _kept = lru_cache(maxsize=HISTORIES_KEPT)(_decoded)
@@ -279,7 +293,21 @@ def _rows(record: bytes) -> Iterator[tuple[int, int, int, Max, str]]:
 def _is_mark(token: int, a: int, b: int, kind: int, size: int) -> bool:
     if kind or size or not a:
         return False
-    return token in (CANCELLED, REVIVED) or (token == DIED and 0 < b < 1 << _REASON_BITS)
+    return token in (CANCELLED, REVIVED) or (token == DIED and b & (1 << _REASON_BITS) - 1 > 0)
+
+
+def undated(record: bytes) -> bytes:
+    """The record as it was before ``DEATH_TIME_RULES``: a mark of death does not say when. It is sound."""
+    at = HISTORY_HEAD.size
+    while at < len(record):
+        token, round_, cause, _, _ = CLAIM.unpack_from(record, at)
+        if token > DIED:
+            break
+        if token == DIED and cause >> _REASON_BITS:
+            row = CLAIM.pack(DIED, round_, cause & (1 << _REASON_BITS) - 1, 0, 0)
+            return record[:at] + row + record[at + CLAIM.size :]
+        at += CLAIM.size
+    return record
 
 
 def check_history(record: bytes) -> None:

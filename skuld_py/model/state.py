@@ -91,7 +91,7 @@ def has_ended(history: History, body: Body | None, upto_ms: int) -> bool:
     if history.cancelled.value is not None:
         return history.cancelled.value[0] <= upto_ms
     reason = history.death(body.header.retry.max_attempts, upto_ms)
-    return bool(reason) and (reason != EXPIRED or body.expires_ms <= upto_ms)
+    return bool(reason) and (body.expires_ms if reason == EXPIRED else history.death_ms) <= upto_ms
 
 
 def _over_ms(claim: ClaimRecord) -> int:

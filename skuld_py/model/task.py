@@ -87,7 +87,8 @@ class Task:
     log entries, a completion); it never falls. ``attempts``: how many have failed or lapsed since it was last
     revived; that of its newest claim counts once it has failed, or another one was granted. ``checkpoint``: how
     far the newest claim that said so has come; a list of tasks shows none. ``outputs``: what the completion says
-    it wrote, each a ``calls.outputs.Written``. ``key``: tasks of one are worked on one after another.
+    it wrote, each a ``calls.outputs.Written``. ``key``: tasks of one are worked on one after another. ``died_ms``:
+    when it died of one of ``deps``, if nodes noted that; an archived one as the archive says.
     """
 
     id: bytes
@@ -115,6 +116,7 @@ class Task:
     checkpoint: Checkpoint | None = None
     outputs: tuple[Any, ...] = ()
     key: str = ""
+    died_ms: int | None = None
 
     @property
     def enqueued_ms(self) -> int:
@@ -159,7 +161,8 @@ def view(task_id: bytes, record: bytes, history: History, entries: list[LogEntry
                 DEATHS[history.death(header.retry.max_attempts, _EVER_MS)],
                 history.facts + len(entries) + sum(aside.cuts.values()),
                 tuple(map(TaskId, body.deps)), tuple(map(TaskId, dict.fromkeys(blocked_by))), body.made_ms,
-                history.attempts(0), _checkpoint_in(entries), key=body.key)
+                history.attempts(0), _checkpoint_in(entries), key=body.key,
+                died_ms=history.death_ms or None if standing is State.DEAD else None)
 
 
 def _checkpoint_in(entries: Iterable[LogEntry]) -> Checkpoint | None:

@@ -204,6 +204,7 @@ class TaskDocument(TypedDict):
     key: Annotated[str | None, Says("Tasks of one queue and key are worked on one after another.")]
     max_attempts: int
     death: Annotated[str | None, Says("Why it is dead: exhausted, permanent, expired or another word.")]
+    died_ms: Annotated[int | None, Says("When it died of a task that it needed, if that is noted.")]
     cancelled_ms: int | None
     completed_ms: int | None
     completed_token: TokenText | None
@@ -412,7 +413,8 @@ def task(view: Task, *, has_logs: bool) -> TaskDocument:
         "expires_ms": view.expires_ms, "headers": dict(view.headers), "deps": [id_text(dep) for dep in view.deps],
         "blocked_by": [id_text(other) for other in view.blocked_by], "key": view.key or None,
         "max_attempts": view.retry.max_attempts,
-        "death": view.death or None, "cancelled_ms": view.cancelled_ms, "completed_ms": view.completed_ms,
+        "death": view.death or None, "died_ms": view.died_ms,
+        "cancelled_ms": view.cancelled_ms, "completed_ms": view.completed_ms,
         "completed_token": None if view.completed_token is None else str(view.completed_token),
         **(read if has_logs else _error_of(view)), "claims": [_claim(claim, has_logs) for claim in view.claims]})
 

@@ -87,7 +87,15 @@ def test_a_unique_name_has_the_time_of_its_asking_and_the_day_of_its_id() -> Non
 def test_every_field_of_a_task_is_in_its_row() -> None:
     """What a task gets anew must get into the archive: this fails until ``task_of`` knows it. One that has ended
     is ``blocked_by`` nothing."""
-    assert len([field for field in attrs.fields(Task) if field.eq]) == 24
+    assert len([field for field in attrs.fields(Task) if field.eq]) == 25
+
+
+@pytest.mark.parametrize("death", ["dep_failed", "dep_unknown"])
+def test_when_a_task_died_of_another_is_in_its_row(death: str) -> None:
+    task = attrs.evolve(plain(1, state="dead"), death=death, died_ms=NOON_MS + 70)
+    row = dict(zip(COLUMNS, row_of(task), strict=True))
+
+    assert row["ended_ms"] == NOON_MS + 70 and task_of(row) == task
 
 
 @pytest.mark.parametrize("queue", ["", "__HIVE_DEFAULT_PARTITION__", "a/b", "a=b", "a%3Db", "a b"])
@@ -118,6 +126,8 @@ def test_when_a_task_ended() -> None:
     assert ended_ms(dead) == NOON_MS + 9
     assert ended_ms(attrs.evolve(dead, death="expired", expires_ms=3)) == 3
     assert ended_ms(attrs.evolve(dead, claims=(), death="dep_failed")) is None
+    assert ended_ms(attrs.evolve(dead, death="dep_failed", died_ms=4)) == 4
+    assert ended_ms(attrs.evolve(dead, death="dep_failed", died_ms=4, cancelled_ms=2)) == 2
 
 
 def test_what_was_released_or_snoozed_is_no_attempt() -> None:

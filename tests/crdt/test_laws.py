@@ -34,7 +34,7 @@ CLAIMS = st.builds(ClaimRecord, NUMBERS, MAXES, ENDINGS, st.sampled_from(["a", "
 MAPS = st.builds(LatticeMap, st.dictionaries(NUMBERS, MAXES, max_size=4))
 TIMES = st.builds(Min, st.none() | st.tuples(st.integers(1, 5), NUMBERS))
 REVIVALS = st.just(Max()) | st.builds(revival_of, st.integers(1, 3), TOKENS)
-DEATHS = st.just(Max()) | st.builds(death_of, NUMBERS, st.integers(1, 5))
+DEATHS = st.just(Max()) | st.builds(death_of, NUMBERS, st.integers(1, 5), NUMBERS | st.just((1 << 56) - 1))
 HISTORIES = st.builds(History, TIMES, st.builds(LatticeMap, st.dictionaries(TOKENS, CLAIMS, max_size=4)), TIMES,
                       REVIVALS, DEATHS)
 CHECKPOINTS = st.builds(Checkpoint, TOKENS.filter(lambda token: token >= token_of(1, 0)), NUMBERS, NUMBERS,

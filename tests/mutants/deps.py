@@ -11,7 +11,25 @@ POLICIES = script("what fails does what the policy says")
 UNKNOWN = script("what nobody knows is waited for until the deadline")
 OVERDUE = "            if min(ends_ms, default=now_ms) < now_ms:\n"
 
+NOTED = DEPS + "test_when_a_task_died_of_another_is_noted_by_the_rules_that_all_nodes_know"
+NOT_TOLD = "tests/wire/test_late_fields.py::test_readers_of_an_older_protocol_are_not_told_when_a_task_died_of_another"
+
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("death-of-another-is-undated", "nobody notes when a task died of another", "MeetOperation._marks",
+           "now_ms if self.view.rules >= DEATH_TIME_RULES else 0", "0", "C17", NOTED, seeds=0),
+    mutant("death-dated-for-older-nodes", "nodes of an earlier release are given deaths with a time",
+           "MeetOperation._marks", "now_ms if self.view.rules >= DEATH_TIME_RULES else 0", "now_ms", "W5", NOTED,
+           seeds=0),
+    mutant("death-dated-for-older-readers", "readers of an earlier release are given deaths with a time",
+           "TaskRow.as_known_to", "history = undated(self.history)", "history = self.history", "W5", NOT_TOLD,
+           seeds=0),
+    mutant("death-dated-in-older-lists", "lists of an earlier release have deaths with a time",
+           "Listed.as_known_to", "all_undated(self.histories)", "self.histories", "W5", NOT_TOLD, seeds=0),
+    mutant("death-dated-for-older-archivers", "archivers of an earlier release are given deaths with a time",
+           "Offered.as_known_to", "all_undated(self.histories)", "self.histories", "W5", NOT_TOLD, seeds=0),
+    mutant("dead-of-another-since-ever", "what died of another goes as soon as its id is old", "state.has_ended",
+           "else history.death_ms) <= upto_ms", "else 0) <= upto_ms", "D7",
+           "tests/partition/test_garbage.py::test_since_when_a_task_has_ended", seeds=0),
     mutant("younger-of-its-key", "a task may need one that waits behind it", "Prelude.problem_of",
            "        if self.key and any(dep > task_id and", "        if self.key and any(False and", "O3",
            "tests/model/test_body.py::test_no_task_needs_a_younger_one_of_its_key",

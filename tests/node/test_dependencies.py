@@ -9,8 +9,9 @@ import pytest
 from node.machines import Machines
 from skuld_py.model import columns
 from skuld_py.model import messages as m
-from skuld_py.model.body import ON_FAILURE_INSTEAD, ON_FAILURE_WAIT, Body, Header, split_body
+from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_INSTEAD, ON_FAILURE_WAIT, Body, Header, split_body
 from skuld_py.model.events import RulesChanged
+from skuld_py.model.history import DEATH_TIME_RULES, DEP_FAILED, History
 from skuld_py.node.dependencies import dependent_side
 
 HERE, THERE = 0, 1
@@ -55,6 +56,27 @@ def test_a_task_instead_of_another_one_is_taken_only_by_the_rules_that_all_nodes
     assert isinstance(refused, m.Failed) and refused.is_definite and refused.code == "old_rules"
     assert "goes by rules 3" in refused.text and "needs rules 4" in refused.text
     assert isinstance(machines.answers_to(b"client")[-1], m.Acked)
+
+
+@pytest.mark.parametrize("rules", [DEATH_TIME_RULES - 1, DEATH_TIME_RULES])
+def test_when_a_task_died_of_another_is_noted_by_the_rules_that_all_nodes_know(machines: Machines, rules: int
+                                                                               ) -> None:
+    for name in machines.names:
+        machines.give(name, RulesChanged(rules))
+    first, then = machines.mint.mint(machines.now_ms, 2, HERE)
+    for task_id, deps in ((first, ()), (then, (first,))):
+        policy = ON_FAILURE_FAIL if deps else 0
+        header, rest = split_body(Body(Header("q", policy=policy), payload=b"x", deps=deps).encode())
+        machines.ask(machines.names[0], m.Enqueue(1, 0, (m.TaskBatch(header, task_id, columns.pack([rest])),)))
+    machines.pass_time(1_000)
+    since_ms = machines.now_ms
+    machines.ask(machines.names[0], m.Cancel(1, 0, since_ms, first))
+    machines.pass_time(1_000)
+
+    found = {store.rows("history")[bytes([0, HERE]) + then] for store in machines.stores.values()}
+    history, = map(History.decode, found)
+    assert history.death(9, 0) == DEP_FAILED
+    assert since_ms <= history.death_ms <= machines.now_ms if rules == DEATH_TIME_RULES else not history.death_ms
 
 
 def test_questions_about_many_are_gathered_and_those_about_few_are_not(machines: Machines) -> None:

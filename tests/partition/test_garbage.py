@@ -15,6 +15,8 @@ from skuld_py.errors import Corrupt
 from skuld_py.model.body import Body, Header, Retry, encode_body
 from skuld_py.model.history import (
     CANCELLED,
+    DEP_FAILED,
+    DEP_UNKNOWN,
     EMPTY_HISTORY,
     EXHAUSTED,
     EXPIRED,
@@ -73,12 +75,15 @@ def expiring(expires_ms: int) -> Body:
     (History(cancelled=Min((40, 0)), claims=claims((90, RELEASED, 0))), BODY, 90),
     (History(died=death_of(0, EXPIRED)), expiring(80), 80),
     (History(died=death_of(0, EXHAUSTED)), BODY, 0),
+    (History(died=death_of(0, DEP_FAILED)), BODY, 0),
+    (History(died=death_of(0, DEP_FAILED, 80)), BODY, 80),
+    (History(died=death_of(0, DEP_UNKNOWN, 80), claims=claim(90).claims), BODY, 90),
     (claim(30), None, 30),
     (EMPTY_HISTORY, None, 0),
 ], ids=["completed", "completed in spite of a claim", "cancelled", "cancelled and held", "lapsed at last",
         "failed at last", "failed early", "failed and rests", "given back, then failed", "no word, then failed",
-        "snoozed", "given back", "expired", "dead", "claim without a task",
-        "nothing"])
+        "snoozed", "given back", "expired", "dead", "dead of another, nobody knows when", "dead of another",
+        "dead of another and held", "claim without a task", "nothing"])
 def test_since_when_a_task_has_ended(history: History, body: Body | None, since_ms: int) -> None:
     assert has_ended(history, body, since_ms)
     assert not since_ms or not has_ended(history, body, since_ms - 1)

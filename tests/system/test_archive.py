@@ -221,7 +221,7 @@ def assert_the_archive_holds(runtime: SparkRuntime, root: Path, ended: dict[Task
     assert (ran.exit_code, ran.stdout) == (0, f"{EACH}\n")
 
 
-def test_what_died_of_another_ended_when_that_did(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_what_died_of_another_ended_when_that_was_noted(cluster: LocalCluster, tmp_path: Path) -> None:
     with Client(cluster.addresses, timeout_s=30) as client:
         first = client.enqueue("plain", b"first")
         second = client.enqueue("plain", b"second", deps=[first], on_dep_failure="fail")
@@ -229,9 +229,11 @@ def test_what_died_of_another_ended_when_that_did(cluster: LocalCluster, tmp_pat
         client.cancel(first)
         await_true(lambda: client.get(third).state == "dead", client, "the last one has died")
         cancelled_ms = client.get(first).cancelled_ms
+        died_ms = [task.died_ms or 0 for task in client.get_many([second, third])]
     archive_all(cluster, tmp_path / "archive", 3)
 
     found = pq.read_table(tmp_path / "archive" / "files", columns=["id", "death", "ended_ms"]).to_pylist()
     assert {row["id"]: (row["death"], row["ended_ms"]) for row in found} == {
-        to_text(first): ("", cancelled_ms), to_text(second): ("dep_failed", cancelled_ms),
-        to_text(third): ("dep_failed", cancelled_ms)}
+        to_text(first): ("", cancelled_ms), to_text(second): ("dep_failed", died_ms[0]),
+        to_text(third): ("dep_failed", died_ms[1])}
+    assert all(died_ms)

@@ -6,11 +6,13 @@ import attrs
 import msgpack
 import pytest
 
+from skuld_py.crdt import Min
 from skuld_py.errors import Malformed, Refused
 from skuld_py.model import messages as m
 from skuld_py.model.body import Header, encode_body
 from skuld_py.model.checkpoint import BYTES_MAX, Checkpoint
 from skuld_py.model.columns import Column, pack, pack_u64
+from skuld_py.model.history import DEP_FAILED, EMPTY_HISTORY, History, death_of, revival_of
 from skuld_py.model.outcomes import FIRST_TOKEN
 from skuld_py.wire.codec import Envelope, decode, encode
 
@@ -105,6 +107,26 @@ def test_readers_of_an_older_protocol_are_shown_a_task_without_its_checkpoint() 
 
     assert decode(encode(Envelope("n", "c", (got,)))).messages == (got,)
     assert decode(encode(Envelope("n", "c", (got,), 1))).messages == (m.Got(1, (plain, plain)),)
+
+
+def test_readers_of_an_older_protocol_are_not_told_when_a_task_died_of_another() -> None:
+    """They would take that for damage."""
+    both = History(cancelled=Min((3, 0)), revived=revival_of(1, 7))
+    new, old = (attrs.evolve(both, died=death_of(1, DEP_FAILED, when_ms)).encode() for when_ms in (5, 0))
+    slot = Checkpoint(FIRST_TOKEN, 7, 5, b"half").encode()
+
+    def told(history: bytes, has_slot: bool = False) -> tuple[m.Message, ...]:
+        notes = (pack_u64([0]), pack_u64([0]), pack([slot])) if has_slot else (b"", b"", Column())
+        row, page = m.TaskRow(ID, Column(), history, *notes), pack([b"", history, EMPTY_HISTORY.encode()])
+        bodies = pack([encode_body(Header("q").encode(), b"")] * 3)
+        return (m.Got(1, (row,)), m.Listed(1, b"", b"", ID * 3, bodies, page),
+                m.Offered(1, 1, True, (), ID * 3, bytes(24), b"", (row,), bodies=bodies, histories=page))
+    said = told(new, has_slot=True)
+
+    assert decode(encode(Envelope("n", "c", said))).messages == said
+    assert decode(encode(Envelope("n", "c", said, 5))).messages == told(old, has_slot=True)
+    assert decode(encode(Envelope("n", "c", said[:2], 1))).messages == told(old)[:2]
+    assert decode(encode(Envelope("n", "c", told(old), 5))).messages == told(old)
 
 
 @pytest.mark.parametrize("record", [b"", bytes(19), Checkpoint(1, 0, 0, b"").encode(),

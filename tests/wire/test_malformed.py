@@ -112,8 +112,8 @@ CASES: dict[str, tuple[Frames, str, str]] = {
     "rows beyond count": (raw(m.Repair, 1, [[]] * 1_001), "Repair.tasks", "1001 items, more than 1000"),
     "names beyond count": (raw(m.Gossip, [], ["q"] * 1_001), "Gossip.queues", "1001 items, more than 1000"),
     # W5: versions, operations, fields
-    "a later version": (header([[0, 7]], version=6), "version",
-                        "the sender speaks protocol 6, this side 1 and 3 and 5; upgrade the older of the two"),
+    "a later version": (header([[0, 7]], version=7), "version",
+                        "the sender speaks protocol 7, this side 1 and 3 and 5 and 6; upgrade the older of"),
     "an earlier version": (header([[0, 7]], version=0), "version", "protocol 0, this side 1 and 3"),
     "a version that never was": (header([[0, 7]], version=2), "version", "protocol 2, this side 1 and 3"),
     "a later version of another shape": ([msgpack.packb([9, {"new": 1.5}])], "version", "speaks protocol 9"),

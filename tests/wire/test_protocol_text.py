@@ -94,7 +94,7 @@ def test_every_code_that_a_node_says_no_with_is_told_of() -> None:
 
 
 def test_a_byte_that_is_wrong_is_noticed() -> None:
-    spoilt = TEXT.replace("94 05 a0 a0 91 92 00 01", "94 05 a0 a0 91 92 00 02")
+    spoilt = TEXT.replace("94 06 a0 a0 91 92 00 01", "94 06 a0 a0 91 92 00 02")
     assert spoilt != TEXT
     example = text.read(spoilt)[1][0].examples[0]
 

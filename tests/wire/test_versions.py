@@ -82,7 +82,7 @@ def test_an_envelope_says_what_its_sender_speaks(version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 2, PROTOCOL_VERSION + 1])
 def test_an_envelope_of_another_protocol_is_told_apart(version: int) -> None:
-    with pytest.raises(UnknownProtocol, match=f"protocol {version}, this side 1 and 3 and 5; upgrade the older"):
+    with pytest.raises(UnknownProtocol, match=f"protocol {version}, this side 1 and 3 and 5 and 6; upgrade"):
         decode([msgpack.packb([version, "whatever comes"])])
 
 

@@ -3,13 +3,16 @@ goes (see ``node.retention``)."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 
 from skuld_py.config import PARTITIONS_MAX
 from skuld_py.model import fields
 from skuld_py.model.columns import Column
+from skuld_py.model.history import DEATH_TIME_RULES
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
-from skuld_py.model.messages.tasks import TaskRow
+from skuld_py.model.messages.tasks import TaskRow, all_undated
 
 PAGE_ENTRIES = 1 << 17
 """Entries of a page in columns: a leader counts each as 64 bytes of the page."""
@@ -97,6 +100,7 @@ class Offered(Message):
     archiver is given the pages of the partition."""
 
     columns = ("ids", "digests")
+    grew_with: ClassVar[int] = DEATH_TIME_RULES
     request: int = fields.number()
     epoch: int = fields.epoch(0)
     is_under_way: bool = fields.truth()
@@ -116,6 +120,10 @@ class Offered(Message):
     seqs: bytes = fields.u64s(PAGE_ENTRIES, default=b"", since=3)
     entries: Column = fields.strings(PAGE_ENTRIES, default=Column(), since=3)
     is_others: bool = fields.truth(default=False, since=3)
+
+    def as_known_to(self, version: int) -> Offered:
+        """The page as it is sent to who speaks an older protocol: it does not say when tasks died."""
+        return attrs.evolve(self, histories=all_undated(self.histories))
 
 
 @attrs.frozen

@@ -8,7 +8,8 @@ import attrs
 
 from skuld_py.config import DEFAULT_LIMITS, PARTITIONS_MAX
 from skuld_py.model import fields
-from skuld_py.model.columns import Column
+from skuld_py.model.columns import Column, pack
+from skuld_py.model.history import DEATH_TIME_RULES, undated
 from skuld_py.model.messages.message import ROLE_CLIENT, ROLE_NODE, Message
 
 ENTRIES_MAX = DEFAULT_LIMITS.log_entries + 2
@@ -16,7 +17,12 @@ ENTRIES_MAX = DEFAULT_LIMITS.log_entries + 2
 KEY_CHARS_MAX = 255
 """Of an ordering key that is looked for: none has more."""
 
-_SLOT_TOKEN = bytes(8)
+_SLOT_TOKEN, _SLOT_PROTOCOL = bytes(8), 3
+
+
+def all_undated(histories: Column) -> Column:
+    """Histories as they are sent to who speaks a protocol before ``DEATH_TIME_RULES``."""
+    return pack([*map(undated, histories.unpack())])
 
 
 @attrs.frozen
@@ -56,10 +62,11 @@ class Get(Message):
 @attrs.frozen
 class TaskRow:
     """A task's records on one replica; empty where it has none. Who speaks a protocol older than ``grew_with`` is
-    not sent its checkpoint (``model.checkpoint``), the entry with token 0, which stands first."""
+    not told when it died, and before protocol 3 is not sent its checkpoint (``model.checkpoint``), the entry with
+    token 0, which stands first."""
 
     columns: ClassVar[tuple[str, ...]] = ("tokens", "seqs", "entries")
-    grew_with: ClassVar[int] = 3
+    grew_with: ClassVar[int] = DEATH_TIME_RULES
     id: bytes = fields.ids()
     body: Column = fields.strings(1)
     history: bytes = fields.blob()
@@ -69,10 +76,12 @@ class TaskRow:
 
     def as_known_to(self, version: int) -> TaskRow:
         """The row as it is sent to who speaks this protocol."""
-        if version >= self.grew_with or not self.tokens.startswith(_SLOT_TOKEN):
-            return self
+        history = undated(self.history)
+        row = self if history is self.history else attrs.evolve(self, history=history)
+        if version >= _SLOT_PROTOCOL or not self.tokens.startswith(_SLOT_TOKEN):
+            return row
         size = int.from_bytes(self.entries.lengths[:4], "big")
-        return attrs.evolve(self, tokens=self.tokens[8:], seqs=self.seqs[8:],
+        return attrs.evolve(row, tokens=self.tokens[8:], seqs=self.seqs[8:],
                             entries=Column(self.entries.lengths[4:], self.entries.data[size:]))
 
 
@@ -122,6 +131,7 @@ class Listed(Message):
     the error; empty where there is none."""
 
     columns = ("ids", "bodies", "histories")
+    grew_with: ClassVar[int] = DEATH_TIME_RULES
     request: int = fields.number()
     partitions: bytes = fields.partitions()
     upto: bytes = fields.blob(20, 20)
@@ -129,3 +139,7 @@ class Listed(Message):
     bodies: Column = fields.strings()
     histories: Column = fields.strings()
     errors: Column = fields.strings(default=Column(), since=3)
+
+    def as_known_to(self, version: int) -> Listed:
+        """The page as it is sent to who speaks an older protocol: it does not say when tasks died."""
+        return attrs.evolve(self, histories=all_undated(self.histories))

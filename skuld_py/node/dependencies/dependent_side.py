@@ -33,7 +33,15 @@ import attrs
 from skuld_py.model import ids
 from skuld_py.model import messages as m
 from skuld_py.model.body import ON_FAILURE_FAIL, ON_FAILURE_IGNORE, ON_FAILURE_INSTEAD, Header, header_of
-from skuld_py.model.history import CANCELLED, DEP_FAILED, DEP_UNKNOWN, DIED, decode_history
+from skuld_py.model.history import (
+    CANCELLED,
+    DEATH_TIME_RULES,
+    DEP_FAILED,
+    DEP_UNKNOWN,
+    DIED,
+    cause_of,
+    decode_history,
+)
 from skuld_py.model.notes import MET, End, met_seq
 from skuld_py.node.operations.agenda import Agenda
 from skuld_py.node.operations.amendment import AmendOperation
@@ -313,10 +321,11 @@ class MeetOperation(SilentOperation):
                            m.Told(self.request)).start(now_ms)
 
     def _marks(self, now_ms: int, over: Mapping[bytes, int]) -> list[Mark]:
-        replica = self._vnode.replica
+        replica, when_ms = self._vnode.replica, now_ms if self.view.rules >= DEATH_TIME_RULES else 0
         known = replica.histories(list(over))
         return [Mark(task_id, CANCELLED, now_ms) if reason == SUPERSEDED else
-                Mark(task_id, DIED, decode_history(known.get(replica.prefix + task_id)).round + 1, reason)
+                Mark(task_id, DIED, decode_history(known.get(replica.prefix + task_id)).round + 1,
+                     cause_of(reason, when_ms))
                 for task_id, reason in over.items()]
 
     def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:

@@ -124,7 +124,7 @@ def _is_given_up(history: TaskHistory, body: bytes) -> bool:
         return False
     tried = sum(1 for token, claim in history.claims.entries.items()
                 if token > history.base and claim.kind in (0, 3))
-    is_dead = history.died.value >> 8 == (history.revived.value >> 64) + 1
+    is_dead = history.death_round == history.round + 1
     return history.cancelled.value is not None or is_dead or tried >= header_of(body).retry.max_attempts
 
 

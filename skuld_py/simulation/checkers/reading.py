@@ -35,7 +35,7 @@ def facts_in(row: m.TaskRow) -> Facts:
     facts += [COMPLETED] * (history.completion.value is not None)
     facts += [("cancelled",)] * (history.cancelled.value is not None)
     facts += [("revived", number) for number in range(history.revived.value >> 64)]
-    facts += [("died", number) for number in range(history.died.value >> 8)]
+    facts += [("died", number) for number in range(history.death_round)]
     return dict.fromkeys(facts)
 
 
