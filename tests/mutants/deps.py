@@ -12,7 +12,8 @@ UNKNOWN = script("what nobody knows is waited for until the deadline")
 OVERDUE = "            if min(ends_ms, default=now_ms) < now_ms:\n"
 
 NOTED = DEPS + "test_when_a_task_died_of_another_is_noted_by_the_rules_that_all_nodes_know"
-NOT_TOLD = "tests/wire/test_late_fields.py::test_readers_of_an_older_protocol_are_not_told_when_a_task_died_of_another"
+NOT_TOLD = ("tests/wire/test_late_fields.py::"
+            "test_readers_of_an_older_protocol_are_not_told_when_a_task_died_of_another")
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("death-of-another-is-undated", "nobody notes when a task died of another", "MeetOperation._marks",
