@@ -122,6 +122,8 @@ def test_who_dies_before_it_is_cancelled_leaves_what_expires_as_it_becomes_due(
     assert ran.exit_code == 130 and json.loads(ran.stdout) == {"event": "interrupted", "restored": 0}
     left, = client.list()
     assert left.state == "scheduled" and left.expires_ms == left.due_ms + 1
+    client.advance((left.due_ms - client.cluster.wall_ms()) / 1_000)
+    assert client.cluster.wall_ms() == left.due_ms and client.claim("restored") == [], "whoever waits gets nothing"
 
 
 def test_an_id_that_the_archive_has_not_is_refused(tmp_path: Path, client: Brief) -> None:

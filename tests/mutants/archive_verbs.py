@@ -52,6 +52,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "expires=due + INSTANT, ", "", "A1",
            "tests/archive/test_restore.py::"
            "test_who_dies_before_it_is_cancelled_leaves_what_expires_as_it_becomes_due", seeds=0),
+    mutant("restored-for-a-millisecond", "what was not cancelled is claimed in the millisecond in which it is due",
+           "pick._Line._read", "<= self._now_ms + LEAST_MS]", "<= self._now_ms]", "A1",
+           "tests/archive/test_restore.py::"
+           "test_who_dies_before_it_is_cancelled_leaves_what_expires_as_it_becomes_due", seeds=0),
     mutant("archive-of-a-mistyped-root", "a root that is refused has an archive from then on",
            "cli.archive._opened", "    if not replaces and known", "    if False and known", "A1",
            VERBS + "test_a_place_that_is_not_the_clusters_is_refused_and_nothing_is_made_there", seeds=0),

@@ -3,7 +3,8 @@
 The partitions' queues are merged by their heads, in runs: as long as a partition's next tasks come before the
 heads of all the others, they are taken together. Each queue is read in chunks that grow, so that a long one is
 read only as far as it is needed. Tasks that have expired are left out, though their leader may not have buried
-them yet (``lapses``).
+them yet (``lapses``); and those that expire within the next millisecond: nobody could begin them in time, and who
+wants a task that is never claimed has it expire one behind that in which it becomes due.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from skuld_py.partition.data.filing import Filing
 from skuld_py.partition.vnode import Vnode
 
 FIRST_CHUNK = 64
+LEAST_MS = 1
 
 
 def pick(now_ms: int, vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[bytes]]:
@@ -78,5 +80,5 @@ class _Line:
         self._chunk *= 2
         if any(marks):
             heads = [head for head, mark in zip(heads, marks, strict=True)
-                     if not 0 < tables.expiry_of(mark) <= self._now_ms]
+                     if not 0 < tables.expiry_of(mark) <= self._now_ms + LEAST_MS]
         self._heads, self._at = heads, 0
