@@ -255,11 +255,12 @@ class Yielding(Full):
         return min(tasks, self._spread * BURST_S) if self._spread else tasks
 
     def spread_s(self, tasks: int) -> float:
-        """Where it has to work for more than its share of the time, the half of the time that they have."""
+        """Where it has to work for more than its share of the time, the half of the time that they have; no more
+        than of a batch that is spread: one that is not is deleted behind it, and less may end by now."""
         if not self._spread:
             return 0.0
         self._is_spread = True
-        return tasks / self._spread / 2
+        return min(PACED_S, tasks / self._spread) / 2
 
     @property
     def _spread(self) -> float:
