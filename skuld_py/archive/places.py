@@ -3,7 +3,8 @@
 On a local disk a batch is written below ``.writing``, a name that Spark's readers pass over; then every file and
 directory of it is synced, and it is renamed into place, and that is synced. So after a power cut a batch is there
 whole, or not at all; and what was confirmed to the cluster is there. One archiver writes at a time: a second is
-refused, and what an earlier one left unfinished is wiped.
+refused, and what an earlier one left unfinished is wiped. Spark makes directories that are not there: so that no
+batch comes to lie below a mount that has vanished, the lock that is held must be there, before each and behind it.
 
 Elsewhere (``s3a://``, ``hdfs://``) Spark's own commit makes a batch visible, and the store keeps it. A batch has a
 directory of its own, so several archivers do not disturb each other: in one common directory the first commit
@@ -16,7 +17,8 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from os.path import samestat
 from pathlib import Path
 
 from skuld_py.archive.manifest import Manifest, unreadable
@@ -24,7 +26,7 @@ from skuld_py.embedded import process
 from skuld_py.errors import Refused
 from skuld_py.output.store import sync, sync_tree
 
-WRITING = ".writing"
+WRITING, LOCK = ".writing", "lock"
 DELTA = "_delta_log"
 """Where the log of a Delta table stands."""
 PATTERN_CHARACTERS = "* ? [ ] { } \\"
@@ -60,6 +62,7 @@ class LocalPlace:
         self.root = self._root = root
         self.name = str(root)
         self._writing = root / WRITING
+        self._lock: os.stat_result | None = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -71,6 +74,7 @@ class LocalPlace:
                 for path in new:
                     sync(path.parent)
                 stack.enter_context(process.held(self._writing))
+                self._lock = os.stat(self._writing / LOCK)
                 for left in self._writing.glob("batch=*"):
                     shutil.rmtree(left)
             except OSError as error:
@@ -84,15 +88,25 @@ class LocalPlace:
 
     def begin(self, batch: str) -> str:
         """Where Spark is to write it."""
+        self._check_same()
         return uri_of(self._writing / f"batch={batch}")
 
     def finish(self, batch: str) -> None:
         """Make it durable, then visible, durably."""
+        self._check_same()
         written = self._writing / f"batch={batch}"
         sync_tree(written)
         written.rename(self._root / written.name)
         sync(self._root)
         sync(self._writing)
+
+    def _check_same(self) -> None:
+        """``Refused`` where another directory is there now than the one that is held."""
+        with suppress(OSError):
+            if self._lock is not None and samestat(self._lock, os.stat(self._writing / LOCK)):
+                return
+        raise Refused("turned_back", f"root: {self._root} is not the directory any more in which this archiver"
+                      " began; mount the one that was there, or start again")
 
 
 class RemotePlace:

@@ -165,7 +165,7 @@ def _opened(site: Callable[[], Site | None], place: Any, nodes: str, timeout_s: 
         return site(), _known(nodes, timeout_s)
     known = _known(nodes, timeout_s)
     if not replaces and known is not None and (
-            known.root != place.name or (known.archive and _is_written_here(place))):
+            known.root != place.name or (known.archive and known.archive != _archive_at(place))):
         from skuld_py.client.archiving import other_archive
 
         raise other_archive(known.root, place.name)
@@ -175,7 +175,6 @@ def _opened(site: Callable[[], Site | None], place: Any, nodes: str, timeout_s: 
 def _is_begun(place: Any) -> bool:
     """Whether an archive is there, which this process writes itself."""
     from skuld_py.archive.drafts import unwritable
-    from skuld_py.archive.manifest import Manifest
 
     if not _is_written_here(place):
         return False
@@ -183,7 +182,15 @@ def _is_begun(place: Any) -> bool:
         os.scandir(next(path for path in (place.root, *place.root.parents) if path.exists())).close()
     except OSError as error:
         raise unwritable(place.root, error) from error
-    return bool(Manifest(place.root).refresh().archive)
+    return bool(_archive_at(place))
+
+
+def _archive_at(place: Any) -> str:
+    """The name of the archive that is there, whoever writes; empty where it has none."""
+    from skuld_py.archive.manifest import Manifest
+    from skuld_py.archive.places import LocalPlace
+
+    return Manifest(place.root).refresh().archive if isinstance(place, LocalPlace) else ""
 
 
 def _known(nodes: str, timeout_s: float) -> ArchiveRoot | None:

@@ -81,6 +81,27 @@ def test_one_archiver_at_a_time_and_what_it_left_unfinished_is_wiped(tmp_path: P
         assert not list((tmp_path / places.WRITING).glob("batch=*"))
 
 
+@pytest.mark.parametrize("is_another", [True, False])
+def test_below_a_mount_that_has_vanished_no_batch_is_finished(tmp_path: Path, is_another: bool) -> None:
+    """Spark would make the directories anew, where nobody looks for them."""
+    root, place = tmp_path / "archive", LocalPlace(tmp_path / "archive")
+    with place.held():
+        where = place.begin("b1")
+        root.rename(tmp_path / "unmounted")
+        root.mkdir()
+        with pytest.raises(Refused, match="is not the directory any more"):
+            place.begin("b2")
+        if is_another:
+            other = root / places.WRITING
+            other.mkdir()
+            (other / places.LOCK).touch()
+        write(where)
+        with pytest.raises(Refused, match="is not the directory any more"):
+            place.finish("b1")
+
+    assert not list(root.glob("batch=*"))
+
+
 def test_a_root_that_cannot_be_written_to_is_said_in_one_line(tmp_path: Path,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     def held(directory: Path) -> None:

@@ -142,8 +142,12 @@ def test_nodes_that_say_nothing_yet_are_asked_again_by_the_run(over: World, tmp_
     assert run(tmp_path).exit_code == 0 and len(over.deleted) == 4
 
 
-def test_where_the_disk_of_the_archive_is_not_mounted_nothing_is_made(over: World, known: list[ArchiveRoot],
-                                                                     tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_written_here", [True, False])
+def test_where_the_disk_of_the_archive_is_not_mounted_nothing_is_made(
+        over: World, known: list[ArchiveRoot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        is_written_here: bool) -> None:
+    """Nor by Spark, where pyarrow is not installed any more."""
+    monkeypatch.setattr("skuld_py.cli.archive._is_written_here", lambda place: is_written_here)
     known.append(ArchiveRoot(str(tmp_path), "name"))
 
     answer = run(tmp_path)

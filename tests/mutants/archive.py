@@ -64,7 +64,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-spread-for-long", "a batch that is spread is held until its leaders give it to others",
            "Yielding.most", "self._spread * PACED_S", "tasks", "X1",
            PACE + "test_what_is_spread_is_not_held_for_longer_than_with_a_rate", seeds=0),
-    mutant("archive-whole-deleted-slowly", "what was read at once is held for as long as a slow pace has it deleted",
+    mutant("archive-whole-deleted-slowly", "what was read at once is deleted as slowly as what is spread",
            "Yielding.spread_s", "min(PACED_S, tasks / self._spread)", "tasks / self._spread", "X1",
            "tests/archive/test_pacing.py::"
            "test_what_was_read_at_once_is_not_deleted_for_longer_than_what_is_spread", seeds=0),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-DAMAGE, FORM, KEPT, ROOTS, VERBS = (f"tests/archive/test_{name}.py::" for name in (
-    "damage", "rows", "kept", "roots", "verbs"))
+DAMAGE, FORM, KEPT, PLACES, ROOTS, VERBS = (f"tests/archive/test_{name}.py::" for name in (
+    "damage", "rows", "kept", "places", "roots", "verbs"))
 
 LARGE = KEPT + "test_nodes_are_asked_for_row_groups_of_some_large_files_at_a_run_and_on_from_where_they_had_a_task"
 
@@ -54,6 +54,12 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-ends-with-a-log", "a task that another deleted ends a run", "Archiver._note",
            "not in (*PASSING, GONE):", "not in PASSING:", "D7",
            KEPT + "test_a_task_that_another_deleted_while_its_long_log_was_read_ends_no_run", seeds=0),
+    mutant("archive-below-a-mount", "Spark begins an archive where the disk of the cluster's is not mounted",
+           "cli.archive._opened", "known.archive != _archive_at(place))", "_is_written_here(place))", "D7",
+           VERBS + "test_where_the_disk_of_the_archive_is_not_mounted_nothing_is_made", seeds=0),
+    mutant("archive-batch-below-a-mount", "a batch of Spark's comes to lie below a mount that has vanished",
+           "LocalPlace._check_same", "self._lock is not None and samestat(", "True or samestat(", "D7",
+           PLACES + "test_below_a_mount_that_has_vanished_no_batch_is_finished", seeds=0),
     mutant("archive-where-it-was", "a moved archive is where it was", "ArchiveRoot.says",
            "self.root == other.root and ", "", "A1",
            ROOTS + "test_an_archive_that_was_moved_is_known_where_it_is_now", seeds=0),
