@@ -3,6 +3,9 @@
 A batch is one directory, ``ROOT/batch=B/queue=Q/day=D/part-*.parquet``, whose names Spark reads as columns. Within
 it one file for each queue and day: all rows of a batch come from this process, and one Spark task writes them.
 
+On a disk of this machine the rows are counted before a batch is one, by what its files say. Executors elsewhere
+write to disks of their own unless they share this one, and Spark's commit, which looks here, finds nothing amiss.
+
 Rows travel to Spark inside its tasks, whose size Spark limits, so a batch is handed over in parts
 (``PART_BYTES``). A task larger than that goes by itself. Rejected: files of JSON for Spark to read, which
 executors elsewhere could not; Arrow, which is one dependency more.
@@ -19,7 +22,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from skuld_py.archive.places import LocalPlace, RemotePlace
+from skuld_py.archive.places import LocalPlace, RemotePlace, local_path, uri_of
 from skuld_py.archive.rows import COLUMNS, PARTITIONED_BY, SCHEMA, Row, size_of
 from skuld_py.archive.spark_errors import FAILURES, MEMORY, said
 from skuld_py.errors import Refused
@@ -27,6 +30,8 @@ from skuld_py.worker.spark_session import SparkRuntime
 
 SLOTS = 2
 PART_BYTES = 32 << 20
+ELSEWHERE = ("not all of its rows are here, since Spark's executors do not share this directory with this machine;"
+             " name a place that they share, or --master local[2]")
 _TIMES = [index for index, kind in enumerate(COLUMNS.values()) if kind == "timestamp"]
 CONF = {
     # A task of an archive may be large; Spark's own limit is 128 MiB.
@@ -91,6 +96,8 @@ class SparkStore:
         try:
             for part in parts(rows, PART_BYTES):
                 _write(session, where, part)
+            if (path := local_path(where)) is not None and _rows_below(session, path) != len(rows):
+                raise OSError(ELSEWHERE)
             self._place.finish(batch)
         except FAILURES as error:
             reason = said(error)
@@ -119,6 +126,19 @@ def parts(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
 def _write(session: SparkSession, where: str, rows: Sequence[Row]) -> None:
     frame = session.createDataFrame([_timed(row) for row in rows], SCHEMA).coalesce(1)
     frame.write.mode("append").option("compression", "zstd").partitionBy(*PARTITIONED_BY).parquet(where)
+
+
+def _rows_below(session: Any, directory: Path) -> int:
+    """How many there are, as this machine sees its files."""
+    jvm, conf, count = session._jvm.org.apache, session._jsc.hadoopConfiguration(), 0
+    for path in directory.rglob("*.parquet"):
+        file = jvm.parquet.hadoop.util.HadoopInputFile.fromPath(jvm.hadoop.fs.Path(uri_of(path)), conf)
+        reader = jvm.parquet.hadoop.ParquetFileReader.open(file)
+        try:
+            count += reader.getRecordCount()
+        finally:
+            reader.close()
+    return count
 
 
 def _timed(row: Row) -> Row:

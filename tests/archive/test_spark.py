@@ -197,6 +197,22 @@ def test_what_cannot_be_written_is_told_and_not_there(runtime: SparkRuntime, tmp
     assert list(tmp_path.glob("batch=*")) == []
 
 
+def test_a_batch_whose_rows_executors_wrote_elsewhere_is_none(
+        runtime: SparkRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have no part in this machine's directory, and Spark says that all is well."""
+    write, place = spark_store._write, LocalPlace(tmp_path)
+    monkeypatch.setattr(spark_store, "PART_BYTES", 1)
+
+    def elsewhere(session: Any, where: str, rows: list[Any]) -> None:
+        write(session, where if rows[0][0] == to_text(TASKS[0].id) else uri_of(tmp_path / "theirs"), rows)
+    monkeypatch.setattr(spark_store, "_write", elsewhere)
+
+    with place.held(), pytest.raises(Refused, match="executors do not share this directory") as refusal:
+        SparkStore(runtime, place).write("b1", [row_of(task) for task in TASKS[:2]])
+
+    assert refusal.value.code == "not_written" and not list(tmp_path.glob("batch=*"))
+
+
 def test_a_root_that_spark_cannot_make_is_refused_with_what_it_lacks(runtime: SparkRuntime, tmp_path: Path
                                                                      ) -> None:
     (tmp_path / "file").touch()
