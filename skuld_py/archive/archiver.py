@@ -179,6 +179,11 @@ class _Batch:
         self.tasks += len(page.records)
         self.size += sum(size_of_record(record) for record in page.records if record is not None)
 
+    @property
+    def page_tasks(self) -> int:
+        """How many tasks its pages have, one like the other."""
+        return max(1, self.tasks // max(1, len(self.pages)))
+
     def room(self) -> int:
         """How many pages there is room for, however large they are; at least one."""
         return max(1, (BATCH_BYTES - self.size) // DEFAULT_LIMITS.page_bytes)
@@ -288,9 +293,19 @@ class Archiver:
         """How many of so many pages the pace allows to read, or delete, at once."""
         return max(1, int(self._pace.at_once(pages * self._page_tasks)) // self._page_tasks)
 
-    def _rest(self, until_s: float) -> None:
-        if (early_s := until_s - self._clock()) > 0:
+    def _rest(self, until_s: float) -> bool:
+        """Whether it is later than that."""
+        early_s = until_s - self._clock()
+        if early_s > 0:
             self._pause(early_s)
+        return early_s < 0
+
+    def _is_late(self, begun_s: float, tasks: int) -> bool:
+        """When it is time for more than so many of a batch that is spread: whether that has passed. Then several
+        pages go at once: one after another they may be slower than what ends, where each has few tasks, large
+        ones, or nodes take their time to answer."""
+        spread_s = self._pace.spread_s(tasks)
+        return self._rest(begun_s + spread_s) and spread_s > 0
 
     def _read(self) -> _Batch:
         """The next batch: of each partition a page, and another, until it is full or there are no more. The next
@@ -301,8 +316,9 @@ class Archiver:
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
         begun_s = self._clock()
         while line and not batch.is_full(most):
-            self._rest(begun_s + self._pace.spread_s(batch.tasks))
-            count = min(self._at_once(AT_ONCE), len(line), batch.room(), batch.lacks(most, self._page_tasks))
+            is_late = self._is_late(begun_s, batch.tasks)
+            count = min(AT_ONCE if is_late else self._at_once(AT_ONCE), len(line), batch.room(),
+                        batch.lacks(most, batch.page_tasks if is_late else self._page_tasks))
             asked = [line.popleft() for _ in range(count)]
             answers = self._source.offered([each.question for each, _ in asked])
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
@@ -412,8 +428,8 @@ class Archiver:
     def _delete(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
         begun_s, tasks, answers = self._clock(), 0, list[int | SkuldError]()
         while len(answers) < len(pages):
-            self._rest(begun_s + self._pace.spread_s(tasks))
-            some = pages[len(answers) : len(answers) + self._at_once(len(pages))]
+            is_late = self._is_late(begun_s, tasks)
+            some = pages[len(answers) :][: AT_ONCE if is_late else self._at_once(len(pages))]
             answers += self._source.archived(some)
             tasks += sum(len(page.ids) for page in some) // ids.ID_BYTES
         return answers

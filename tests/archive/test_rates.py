@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,28 @@ def test_with_a_high_rate_bits_have_several_pages(monkeypatch: pytest.MonkeyPatc
 
     assert max(count for _, what, count in said if what == "read") == 2
     assert max(count for _, what, count in said if what == "deleted") == 2
+
+
+def test_where_one_page_after_another_is_slower_than_the_rate_several_go_at_once(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has two large tasks, not as many as may be, and a tenth of a second goes by until it is there."""
+    over = world(40, 40, 40, ahead=8)
+    said = steps(over, monkeypatch)
+    offered, archived = over.offered, over.archived
+
+    def slowly(answer: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
+        def answered(asked: Sequence[Any]) -> Any:
+            World.pause(over, 0.1)
+            return answer(asked)
+        return answered
+    monkeypatch.setattr(over, "offered", slowly(offered))
+    monkeypatch.setattr(over, "archived", slowly(archived))
+
+    archiver(over, pace=AtMost(20)).run(wait_s=0)
+
+    counts = [(what, count) for _, what, count in said]
+    assert counts[0] == ("read", 1) and max(counts) == ("read", 3) and ("deleted", archiving.AT_ONCE) in counts
+    assert 120 / 20 <= over.now_s <= 1.3 * 120 / 20
 
 
 def test_what_a_page_has_where_a_leader_has_another_limit_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,16 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-spread-for-long", "a batch that is spread is held until its leaders give it to others",
            "Yielding.most", "self._spread * PACED_S", "tasks", "X1",
            PACE + "test_what_is_spread_is_not_held_for_longer_than_with_a_rate", seeds=0),
+    mutant("archive-late-reads", "a drain that is behind reads on page by page",
+           "Archiver._read", "AT_ONCE if is_late else ", "", "X1", "tests/archive/test_rates.py::"
+           "test_where_one_page_after_another_is_slower_than_the_rate_several_go_at_once", seeds=0),
+    mutant("archive-late-deletes", "a drain that is behind deletes on page by page",
+           "Archiver._delete", "AT_ONCE if is_late else ", "", "X1", "tests/archive/test_rates.py::"
+           "test_where_one_page_after_another_is_slower_than_the_rate_several_go_at_once", seeds=0),
+    mutant("archive-late-by-large-pages", "a drain that is behind reads as few pages as if each was full",
+           "Archiver._read", "batch.page_tasks if is_late else self._page_tasks", "self._page_tasks",
+           "X1", "tests/archive/test_rates.py::"
+           "test_where_one_page_after_another_is_slower_than_the_rate_several_go_at_once", seeds=0),
     mutant("archive-whole-deleted-slowly", "what was read at once is deleted as slowly as what is spread",
            "Yielding.spread_s", "min(PACED_S, tasks / self._spread)", "tasks / self._spread", "X1",
            "tests/archive/test_pacing.py::"
