@@ -49,6 +49,13 @@ class Site:
                 made.begin_delta()
             yield made
 
+    def check_delta(self) -> None:
+        """``Refused`` where it is a Delta table that another program has changed."""
+        try:
+            self.delta.check()
+        except OSError as error:
+            raise unwritable(self.root, error) from error
+
     def begin_delta(self) -> None:
         """Make it a Delta table, too, unless it is one."""
         try:

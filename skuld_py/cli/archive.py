@@ -129,6 +129,8 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
             store.check()
         elif site is not None and not replaces:
             _check_no_copy(site, known)
+        if site is not None:
+            site.check_delta()  # before the cluster is told: else neither this nor the former would get anything
         enter = partial(_enter, place, site, nodes, timeout_s)
         enter(replaces=replaces)
         _say_replaced(known, place, site, replaces, as_json)

@@ -227,6 +227,23 @@ def test_who_goes_on_in_a_copy_is_told_and_who_moved_the_archive_is_not(
     assert f"{tmp_path / 'copy'} from now on; what /srv/a has" in run(tmp_path / "copy", "--replace").stdout
 
 
+def test_a_table_that_another_program_has_changed_does_not_become_the_clusters(
+        over: World, known: list[ArchiveRoot], entered: list[bool], tmp_path: Path) -> None:
+    """Nothing would be archived any more, there or where it was."""
+    known.append(ArchiveRoot("/srv/a"))
+    with Site.held(tmp_path, begins_delta=True) as site:
+        assert site.archive
+        site.delta.follow()
+    theirs = tmp_path / "_delta_log" / f"{len(list(tmp_path.glob('_delta_log/*.json'))):020}.json"
+    theirs.write_text('{"commitInfo": {"engineInfo": "another"}}\n')
+
+    answer = run(tmp_path, "--replace")
+
+    assert answer.exit_code == 1 and "[foreign_version]" in answer.stderr and entered == []
+    theirs.unlink()
+    assert run(tmp_path, "--replace").exit_code == 0 and entered == [True]
+
+
 def test_where_the_cluster_was_given_another_archive_meanwhile_nothing_more_is_moved(
         over: World, known: list[ArchiveRoot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
