@@ -37,7 +37,9 @@ from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.errors import Refused
 
 HOST = "127.0.0.1"
-CREATE_TIMEOUT_S = 20.0
+CREATE_TIMEOUT_S, CREATE_TRIES = 20.0, 3
+UNCERTAIN = 3
+"""The exit status of a command whose answer was lost: a busy machine breaks a connection that is young."""
 LOOK_S = 0.05
 _READY_GATEWAY = re.compile(rb"gateway (https?://\S+) is ready\n")
 
@@ -358,14 +360,25 @@ class LocalCluster:
         if self.key is not None:
             options += ["--secure", *self._cluster_key_option(), "--first-client", str(self.key)]
         log = self._directory / "create.log"
+        for _ in range(CREATE_TRIES):
+            start = log.stat().st_size if log.exists() else 0
+            status = self._creation(options, log, timeout_s)
+            said = process.tail(log, start=start)
+            if status == 0 or "[cluster_exists]" in said:
+                return
+            if status != UNCERTAIN:
+                break
+        raise Refused("cluster_failed", f"the cluster could not be created:\n{said}", log=str(log))
+
+    def _creation(self, options: Sequence[str], log: Path, timeout_s: float) -> int | None:
+        """How creating the cluster ended; None when it took too long. Of an earlier try that died, or whose answer
+        was lost, it may be there."""
         running = self._spawn(["cluster", "create", self.name, "--zookeeper", self.zookeeper_hosts, *options], log)
         try:
-            if running.wait(min(timeout_s, CREATE_TIMEOUT_S)) == 0:
-                return
+            return running.wait(min(timeout_s, CREATE_TIMEOUT_S))
         except subprocess.TimeoutExpired:
             process.stop(running, grace_s=0)
-        words = f"the cluster could not be created:\n{process.tail(log)}"
-        raise Refused("cluster_failed", words, log=str(log))
+            return None
 
     def _await(self, missing: Callable[[int | None], str], deadline: float, only: int | None = None) -> None:
         """Look until nothing is missing; a node that ended is not waited for."""

@@ -16,6 +16,13 @@ MISSPELT = ("tests/worker/test_registry.py::"
 FAILURES = "tests/worker/test_failure_words.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("created-once-only", "a cluster of one machine is not there when one answer was lost",
+           "LocalCluster._create", "            if status != UNCERTAIN:\n                break\n",
+           "            break\n", "A1",
+           "tests/embedded/test_creating.py::test_it_is_tried_again_when_the_answer_was_lost", seeds=0),
+    mutant("created-by-nobody", "a directory whose first run died makes no cluster any more",
+           "LocalCluster._create", 'if status == 0 or "[cluster_exists]" in said:', "if status == 0:", "A1",
+           "tests/embedded/test_creating.py::test_one_that_is_there_is_this_directorys", seeds=0),
     mutant("misspelt-alone", "who misspells a function's name is not told which is meant", "registry.lookup",
            "get_close_matches(name, registered(), n=1)", "()", "W8", MISSPELT, seeds=0),
     mutant("own-functions-offered", "who misspells a name is offered those that Skuld keeps for itself",
