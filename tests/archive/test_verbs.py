@@ -6,24 +6,27 @@ import json
 import re
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
 from archive.ended import NOON_MS, plain
+from archive.test_causes import cancelled, died
 from archive.world import PARTITIONS, World, world
 from skuld_py.archive.arrow_site import Site
-from skuld_py.archive.rows import COLUMNS, day_of, row_of
+from skuld_py.archive.rows import COLUMNS, Row, day_of, row_of
 from skuld_py.cli.main import main
 from skuld_py.client.archiving import other_archive
 from skuld_py.errors import Refused, SkuldError, Uncertain
 from skuld_py.model.archive_root import ArchiveRoot
+from skuld_py.model.task import Task
 
 NO_ARCHIVE = Refused("no_archive", "partition: its leader offers nothing; start all nodes with --archive")
 
@@ -85,6 +88,28 @@ def test_what_was_done_is_said(over: World, tmp_path: Path) -> None:
     pattern = "{} rows written, {} tasks deleted, [0-9,]+ a second; 0 that ended on the nodes"
     assert re.fullmatch(pattern.format(3, 3), first) and re.fullmatch(pattern.format(4, 4), second)
     assert last == "archived 4 rows in 2 batches, deleted 4 tasks"
+
+
+def test_when_a_task_died_of_another_the_nodes_are_asked_where_that_was_not_noted(
+        over: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = cancelled(1, NOON_MS + 700)
+
+    class Tasks(dict[int, list[Task]]):
+        def __call__(self, ids: Sequence[bytes]) -> list[Task]:
+            assert ids == [bytes(first.id)]
+            return [first]
+    over.tasks = Tasks(over.tasks)
+    made: list[tuple[str, Callable[[list[Row]], list[Row]]]] = []
+
+    def rows(store: World, *of: Any) -> World:
+        made.append(of)
+        return store
+    monkeypatch.setattr("skuld_py.archive.rows.Rows", rows)
+    assert run(tmp_path).exit_code == 0
+
+    (cluster, dated), = made
+    assert cluster == "prod"
+    assert dated([row_of(died(4, first))])[0][[*COLUMNS].index("ended_ms")] == NOON_MS + 700
 
 
 def test_and_in_json(over: World, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "cli.archive._check_means", "    if place.is_delta():\n", "    if False:\n", "A1",
            "tests/archive/test_delta.py::test_where_the_table_would_not_be_kept_up_nothing_is_written", seeds=0),
     mutant("archive-on-no-disk", "an archive is begun where the disk of the cluster's is not mounted",
-           "cli.archive._opened", "(known.archive and _is_written_here(place))", "False", "A1",
+           "cli.archive._opened", "(known.archive and known.archive != _archive_at(place))", "False", "A1",
            VERBS + "test_where_the_disk_of_the_archive_is_not_mounted_nothing_is_made", seeds=0),
     mutant("archive-copied", "a copy of the archive is taken for it", "cli.archive._check_no_copy",
            "Manifest(other).refresh().archive == known.archive", "False", "A1",
