@@ -181,8 +181,8 @@ class _Batch:
 
     @property
     def page_tasks(self) -> int:
-        """How many tasks its pages have, one like the other."""
-        return max(1, self.tasks // max(1, len(self.pages)))
+        """How many tasks its pages have, one like the other; 0 of none."""
+        return self.tasks // max(1, len(self.pages))
 
     def room(self) -> int:
         """How many pages there is room for, however large they are; at least one."""
@@ -293,19 +293,20 @@ class Archiver:
         """How many of so many pages the pace allows to read, or delete, at once."""
         return max(1, int(self._pace.at_once(pages * self._page_tasks)) // self._page_tasks)
 
-    def _rest(self, until_s: float) -> bool:
-        """Whether it is later than that."""
-        early_s = until_s - self._clock()
-        if early_s > 0:
-            self._pause(early_s)
-        return early_s < 0
+    def _due(self, begun_s: float, tasks: int, pages: int, page_tasks: int) -> int:
+        """Rest until it is time for more than so many tasks of a batch; how many pages are due then. More than one
+        where it is late: one after another they may be slower than what ends, since each has few tasks, large
+        ones, or since nodes take their time to answer. ``begun_s`` is earlier by the time of an answer, for all is
+        to be there in time."""
+        self._rest(begun_s + self._pace.spread_s(tasks))
+        count, gone_s = self._at_once(pages), self._clock() - begun_s
+        while count < min(pages, AT_ONCE) and 0 < self._pace.spread_s(tasks + count * page_tasks) <= gone_s:
+            count += 1
+        return count
 
-    def _is_late(self, begun_s: float, tasks: int) -> bool:
-        """When it is time for more than so many of a batch that is spread: whether that has passed. Then several
-        pages go at once: one after another they may be slower than what ends, where each has few tasks, large
-        ones, or nodes take their time to answer."""
-        spread_s = self._pace.spread_s(tasks)
-        return self._rest(begun_s + spread_s) and spread_s > 0
+    def _rest(self, until_s: float) -> None:
+        if (early_s := until_s - self._clock()) > 0:
+            self._pause(early_s)
 
     def _read(self) -> _Batch:
         """The next batch: of each partition a page, and another, until it is full or there are no more. The next
@@ -314,13 +315,14 @@ class Archiver:
         batch, self.report.waiting, most = _Batch(), {}, self._pace.most(BATCH_TASKS)
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
-        begun_s = self._clock()
+        begun_s, took_s = self._clock(), 0.0
         while line and not batch.is_full(most):
-            is_late = self._is_late(begun_s, batch.tasks)
-            count = min(AT_ONCE if is_late else self._at_once(AT_ONCE), len(line), batch.room(),
-                        batch.lacks(most, batch.page_tasks if is_late else self._page_tasks))
-            asked = [line.popleft() for _ in range(count)]
+            page_tasks = batch.page_tasks or self._page_tasks
+            count = min(self._due(begun_s - took_s, batch.tasks, AT_ONCE, page_tasks), len(line), batch.room(),
+                        batch.lacks(most, page_tasks))
+            asked, asked_s = [line.popleft() for _ in range(count)], self._clock()
             answers = self._source.offered([each.question for each, _ in asked])
+            took_s = self._clock() - asked_s
             line += [(partition, pages + 1) for (partition, pages), answer in zip(asked, answers, strict=True)
                      if self._take(partition, answer, batch) and pages + 1 < PAGES_EACH]
         self._first = line[0][0].number if line else 0
@@ -426,12 +428,13 @@ class Archiver:
         return deleted
 
     def _delete(self, pages: Sequence[Page]) -> Sequence[int | SkuldError]:
-        begun_s, tasks, answers = self._clock(), 0, list[int | SkuldError]()
+        begun_s, took_s, answers = self._clock(), 0.0, list[int | SkuldError]()
+        page_tasks = sum(len(page.ids) for page in pages) // ids.ID_BYTES // max(1, len(pages))
         while len(answers) < len(pages):
-            is_late = self._is_late(begun_s, tasks)
-            some = pages[len(answers) :][: AT_ONCE if is_late else self._at_once(len(pages))]
-            answers += self._source.archived(some)
-            tasks += sum(len(page.ids) for page in some) // ids.ID_BYTES
+            count = self._due(begun_s - took_s, len(answers) * page_tasks, len(pages), page_tasks)
+            asked_s = self._clock()
+            answers += self._source.archived(pages[len(answers) : len(answers) + count])
+            took_s = self._clock() - asked_s
         return answers
 
     def _settle(self, page: Page, answer: int | SkuldError) -> int:

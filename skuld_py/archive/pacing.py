@@ -44,6 +44,9 @@ WHOLE = 16
 """One of so many batches is not spread, and says how fast a drain could go."""
 PACED_S = 2.0
 """Where it is spread, a batch has what this time allows, to a page: pages are not on offer for long."""
+HELD_S = 5.0
+"""So long at most what was read at once is deleted bit by bit: a third of the time after which leaders take an
+archiver for silent."""
 BURST_S = 0.25
 """With a rate, or where it just keeps up, so much of it is read, or deleted, at once, to a page. The rest of a
 batch follows bit by bit: what clients ask of the nodes meanwhile has its turn between two bits, not behind a
@@ -255,12 +258,12 @@ class Yielding(Full):
         return min(tasks, self._spread * BURST_S) if self._spread else tasks
 
     def spread_s(self, tasks: int) -> float:
-        """Where it has to work for more than its share of the time, the half of the time that they have; no more
-        than of a batch that is spread: one that is not is deleted behind it, and less may end by now."""
+        """Where it has to work for more than its share of the time, the half of the time that they have. What was
+        read at once, and is deleted behind that, has ``HELD_S``: less may end by now."""
         if not self._spread:
             return 0.0
         self._is_spread = True
-        return min(PACED_S, tasks / self._spread) / 2
+        return min(HELD_S, tasks / self._spread / 2)
 
     @property
     def _spread(self) -> float:

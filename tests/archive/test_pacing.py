@@ -7,6 +7,7 @@ import pytest
 
 from skuld_py.archive.pacing import (
     BURST_S,
+    HELD_S,
     KEEP_UP,
     PACED_S,
     REST_S_MAX,
@@ -132,7 +133,7 @@ def test_what_was_read_at_once_is_not_deleted_for_longer_than_what_is_spread() -
     drain.batch()
     spread = [drain.pace.spread_s(10 * BATCH) for _ in range(WHOLE) if drain.batch() is None]
 
-    assert max(spread) == PACED_S / 2
+    assert max(spread) == HELD_S
 
 
 def test_what_was_slow_once_is_not_spread_for_ever() -> None:

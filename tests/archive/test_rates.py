@@ -100,7 +100,7 @@ def test_where_one_page_after_another_is_slower_than_the_rate_several_go_at_once
     archiver(over, pace=AtMost(20)).run(wait_s=0)
 
     counts = [(what, count) for _, what, count in said]
-    assert counts[0] == ("read", 1) and max(counts) == ("read", 3) and ("deleted", archiving.AT_ONCE) in counts
+    assert {("read", 2), ("deleted", 2)} <= {*counts} and max(count for _, count in counts) <= 4
     assert 120 / 20 <= over.now_s <= 1.3 * 120 / 20
 
 

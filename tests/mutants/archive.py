@@ -13,6 +13,7 @@ ORDER, RATES, PACE, DISK, FORM, LAYOUT, KILLED, DELTA, SOURCE, CLOSED, SEEN, OTH
         "seen", "evolution", "weights"))
 ANY_STEP = "test_killed_before_any_step_it_loses_nothing_doubles_nothing_and_leaves_nothing"
 
+SLOW_PAGES = RATES + "test_where_one_page_after_another_is_slower_than_the_rate_several_go_at_once"
 MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-unwritten", "what is offered is confirmed without being written", "Archiver._write",
            "self._sink.write(self._name_batch(), [(row.record, row.digest) for row in part])",
@@ -37,10 +38,10 @@ MUTANTS: tuple[Mutant, ...] = (
            "int(self._pace.at_once(pages * self._page_tasks)) // self._page_tasks", "0", "X1",
            RATES + "test_with_a_high_rate_bits_have_several_pages", seeds=0),
     mutant("archive-reads-in-a-row", "with a rate the pages of a batch are read in a row", "Archiver._read",
-           "self._is_late(begun_s, batch.tasks)", "False", "X1",
+           "self._due(begun_s - took_s, batch.tasks, AT_ONCE, page_tasks)", "AT_ONCE", "X1",
            RATES + "test_with_a_rate_a_batch_is_read_bit_by_bit_and_so_is_the_one_before_deleted", seeds=0),
     mutant("archive-deletes-in-a-row", "with a rate the pages of a batch are deleted in a row", "Archiver._delete",
-           "self._is_late(begun_s, tasks)", "False", "X1",
+           "self._due(begun_s - took_s, len(answers) * page_tasks, len(pages), page_tasks)", "len(pages)", "X1",
            RATES + "test_with_a_rate_a_batch_is_read_bit_by_bit_and_so_is_the_one_before_deleted", seeds=0),
     mutant("archive-in-whole-bursts", "as many pages are asked for at once, however few are wanted",
            "_Batch.lacks", "max(1, ceil((most - self.tasks) / page_tasks))", "AT_ONCE", "X1",
@@ -64,18 +65,15 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-spread-for-long", "a batch that is spread is held until its leaders give it to others",
            "Yielding.most", "self._spread * PACED_S", "tasks", "X1",
            PACE + "test_what_is_spread_is_not_held_for_longer_than_with_a_rate", seeds=0),
-    mutant("archive-late-reads", "a drain that is behind reads on page by page",
-           "Archiver._read", "AT_ONCE if is_late else ", "", "X1", "tests/archive/test_rates.py::"
-           "test_where_one_page_after_another_is_slower_than_the_rate_several_go_at_once", seeds=0),
-    mutant("archive-late-deletes", "a drain that is behind deletes on page by page",
-           "Archiver._delete", "AT_ONCE if is_late else ", "", "X1", "tests/archive/test_rates.py::"
-           "test_where_one_page_after_another_is_slower_than_the_rate_several_go_at_once", seeds=0),
+    mutant("archive-late-one-by-one", "one page goes after another, however late it is", "Archiver._due",
+           "            count += 1\n", "            break\n", "X1", SLOW_PAGES, seeds=0),
+    mutant("archive-late-all-at-once", "all pages go at once as soon as it is late", "Archiver._due",
+           "<= gone_s:", "<= gone_s * 100:", "X1", SLOW_PAGES, seeds=0),
     mutant("archive-late-by-large-pages", "a drain that is behind reads as few pages as if each was full",
-           "Archiver._read", "batch.page_tasks if is_late else self._page_tasks", "self._page_tasks",
-           "X1", "tests/archive/test_rates.py::"
-           "test_where_one_page_after_another_is_slower_than_the_rate_several_go_at_once", seeds=0),
+           "Archiver._read", "batch.page_tasks or self._page_tasks", "self._page_tasks",
+           "X1", SLOW_PAGES, seeds=0),
     mutant("archive-whole-deleted-slowly", "what was read at once is deleted as slowly as what is spread",
-           "Yielding.spread_s", "min(PACED_S, tasks / self._spread)", "tasks / self._spread", "X1",
+           "Yielding.spread_s", "min(HELD_S, tasks / self._spread / 2)", "tasks / self._spread / 2", "X1",
            "tests/archive/test_pacing.py::"
            "test_what_was_read_at_once_is_not_deleted_for_longer_than_what_is_spread", seeds=0),
     mutant("archive-spread-without-need", "a drain that has its share of the time is slowed down to what ends",
