@@ -78,8 +78,9 @@ class DeltaLog:
         """``Refused`` when another program has written to it, though the manifest has not come so far."""
         engine = _engine(self._manifest.refresh().archive)
         for path in sorted(self._directory.glob("*.json")):
-            if _engine_of(path) != engine:
-                raise self._foreign(path)
+            with suppress(FileNotFoundError):  # wiped meanwhile
+                if _engine_of(path) != engine:
+                    raise self._foreign(path)
 
     def follow(self) -> None:
         """Bring it up to the manifest, if there is a log. ``Refused`` when another program has written to it."""

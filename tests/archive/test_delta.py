@@ -206,6 +206,24 @@ def test_a_version_of_another_program_is_refused_and_its_rows_are_not_confirmed(
     assert kept(tmp_path) == ids_of(TASKS[:2])
 
 
+def test_a_version_that_another_archiver_wipes_meanwhile_is_not_of_another_program(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Site.held(tmp_path, begins_delta=True) as site:
+        site.store.begin()
+        site.store.write("b", rows_of(TASKS[:2]))
+        found, *_ = (tmp_path / DELTA).glob("*.json")
+
+        def wiped(directory: Path, pattern: str) -> list[Path]:
+            return [found.with_name("00000000000000000000.none.json"), found]
+        monkeypatch.setattr(Path, "glob", wiped)
+
+        site.check_delta()
+
+        found.write_text("{}\n")
+        with pytest.raises(Refused, match="another program"):
+            site.check_delta()
+
+
 def test_columns_are_those_of_the_files(tmp_path: Path) -> None:
     with Site.held(tmp_path, begins_delta=True) as site:
         site.store.begin()

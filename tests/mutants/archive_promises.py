@@ -10,6 +10,9 @@ DAMAGE, FORM, KEPT, PLACES, ROOTS, VERBS = (f"tests/archive/test_{name}.py::" fo
 LARGE = KEPT + "test_nodes_are_asked_for_row_groups_of_some_large_files_at_a_run_and_on_from_where_they_had_a_task"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("archive-wiped-by-a-stranger", "a version that was wiped meanwhile ends a run", "DeltaLog.check",
+           "with suppress(FileNotFoundError):", "with suppress():", "A1", "tests/archive/test_delta.py::"
+           "test_a_version_that_another_archiver_wipes_meanwhile_is_not_of_another_program", seeds=0),
     mutant("archive-kept-is-gone", "what others need counts as deleted with the rest of its page",
            "Archiver._settle", "if answer * ids.ID_BYTES == len(page.ids):", "if True:", "D7",
            KEPT + "test_what_others_come_to_need_before_it_goes_stands_in_one_file_when_it_goes_at_last", seeds=0),
