@@ -264,9 +264,10 @@ class Archiver:
             self._wait = self._begun(batch)
             if self._confirm(done) + deleted or self._wait is not _nothing:
                 moved_s = self._clock()
-            elif batch.pages:
-                continue
-            elif self._clock() >= moved_s + (wait_s if report.waiting else self._stuck_s()):
+            elif batch.pages and (not done.pages or OTHER in report.waiting.values()
+                                  or self._clock() < moved_s + wait_s):
+                continue  # it is confirmed next, but not for ever where nothing of the one before could be
+            elif batch.pages or self._clock() >= moved_s + (wait_s if report.waiting else self._stuck_s()):
                 return report
             elif OTHER in report.waiting.values():
                 moved_s = self._clock()

@@ -135,6 +135,21 @@ def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answ
     assert forgotten == [1]
 
 
+def test_a_run_ends_where_pages_stay_on_offer_and_none_of_them_can_be_deleted() -> None:
+    """As when a replica is not to be reached, and is not known to be away."""
+    over = world(4, 2, ahead=4)
+
+    def silent(pages: Sequence[Page]) -> list[SkuldError]:
+        over.pause(10)
+        assert over.now_s < 100
+        return [Uncertain("timeout", "not all replicas answered in time") for _ in pages]
+    over.archived = silent  # type: ignore[assignment,method-assign]
+
+    report = archiver(over).run(wait_s=30)
+
+    assert (report.deleted, report.is_done, {*report.waiting}) == (0, False, {0, 1})
+
+
 def test_what_another_archiver_deletes_does_not_hide_what_ends() -> None:
     over, pace, forgotten = world(ahead=4), Yielding(PARTITIONS), list[int]()
     pace.over = forgotten.append  # type: ignore[method-assign]

@@ -10,6 +10,10 @@ DAMAGE, FORM, KEPT, PLACES, ROOTS, VERBS = (f"tests/archive/test_{name}.py::" fo
 LARGE = KEPT + "test_nodes_are_asked_for_row_groups_of_some_large_files_at_a_run_and_on_from_where_they_had_a_task"
 
 MUTANTS: tuple[Mutant, ...] = (
+    mutant("archive-run-without-end", "a run that can delete nothing of what is on offer never ends",
+           "Archiver._moved", "or self._clock() < moved_s + wait_s):", "or wait_s >= 0):", "L1",
+           "tests/archive/test_archiver.py::"
+           "test_a_run_ends_where_pages_stay_on_offer_and_none_of_them_can_be_deleted", seeds=0),
     mutant("archive-wiped-by-a-stranger", "a version that was wiped meanwhile ends a run", "DeltaLog.check",
            "with suppress(FileNotFoundError):", "with suppress():", "A1", "tests/archive/test_delta.py::"
            "test_a_version_that_another_archiver_wipes_meanwhile_is_not_of_another_program", seeds=0),
