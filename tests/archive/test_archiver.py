@@ -137,7 +137,7 @@ def test_where_a_page_is_gone_and_nobody_says_so_it_does_not_hide_what_ends(answ
 
 def test_a_run_ends_where_pages_stay_on_offer_and_none_of_them_can_be_deleted() -> None:
     """As when a replica is not to be reached, and is not known to be away."""
-    over = world(4, 2, ahead=4)
+    over = world(40, 40, ahead=8)
 
     def silent(pages: Sequence[Page]) -> list[SkuldError]:
         over.pause(10)
