@@ -14,7 +14,7 @@ whether one that was taken for dead wakes up.
 An open file is closed when its tasks are off the nodes: as those who deleted them say, or, of one whose writer has
 died, as the nodes do when they are asked. Not by its age: what was offered is held back if another task comes to
 need it before it is deleted, or if nodes are to keep for longer what has ended, or their clocks were set back.
-Of files of many rows, which compaction makes of an earlier layout, a run asks for some, and the next for others.
+Of large files, which compaction makes of an earlier layout, a run asks for few, for that takes its time.
 
 Rejected: Arrow on other stores, too. What Spark is told of them (``--conf``) Arrow does not understand, and object
 stores have no link that fails.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from skuld_py.archive.rows import COLUMNS, Row, ended_ms
+from skuld_py.archive.rows import COLUMNS, DEP_FAILED, Row, ended_ms
 from skuld_py.errors import SkuldError
 from skuld_py.model.ids import from_text
 from skuld_py.model.task import Task
@@ -24,7 +24,6 @@ from skuld_py.model.task import Task
 DEPTH, TASKS = 16, 20_000
 """How far causes are followed, and how many tasks are asked for in one batch, at most."""
 FAILED = ("dead", "cancelled")
-DEP_FAILED = "dep_failed"
 _DEATH, _DEPS, _ENQUEUED, _ENDED_MS, _ENDED = map([*COLUMNS].index, (
     "death", "deps", "enqueued_ms", "ended_ms", "ended"))
 

@@ -21,6 +21,7 @@ from skuld_py.archive.pacing import (
     Pace,
     Yielding,
 )
+from skuld_py.node.retention.sharing import SILENT_MS
 
 BATCH = 1_000
 
@@ -126,14 +127,14 @@ def test_what_is_spread_is_not_held_for_longer_than_with_a_rate() -> None:
     assert max(most) == 10 * BATCH and min(most) == pytest.approx(KEEP_UP * 100 * PACED_S, rel=0.2)
 
 
-def test_what_was_read_at_once_is_not_deleted_for_longer_than_what_is_spread() -> None:
+def test_what_was_read_at_once_is_deleted_long_before_leaders_take_it_for_silent() -> None:
     """One of some batches is; it is deleted while the next is read, as slowly as that."""
     drain = Drain(Yielding(1), speed=200, ends=100)
     drain.go_on(8 * SPAN_S)
     drain.batch()
     spread = [drain.pace.spread_s(10 * BATCH) for _ in range(WHOLE) if drain.batch() is None]
 
-    assert max(spread) == HELD_S
+    assert max(spread) == HELD_S <= SILENT_MS / 3_000
 
 
 def test_what_was_slow_once_is_not_spread_for_ever() -> None:

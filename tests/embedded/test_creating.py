@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from skuld_py.cli.failures import UNCERTAIN
 from skuld_py.embedded.local import CREATE_TRIES, LocalCluster
 from skuld_py.errors import Refused
 
-LOST = (3, "error: the connection broke before it answered [zookeeper_uncertain]\n")
+LOST = (UNCERTAIN, "error: the connection broke before it answered [zookeeper_uncertain]\n")
 THERE = (1, "error: cluster local exists already [cluster_exists]\n")
 FAILED = (1, "error: no ZooKeeper [zookeeper_unreachable]\n")
 SLOW = (None, "")

@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-whole-deleted-slowly", "what was read at once is deleted as slowly as what is spread",
            "Yielding.spread_s", "min(HELD_S, tasks / self._spread / 2)", "tasks / self._spread / 2", "X1",
            "tests/archive/test_pacing.py::"
-           "test_what_was_read_at_once_is_not_deleted_for_longer_than_what_is_spread", seeds=0),
+           "test_what_was_read_at_once_is_deleted_long_before_leaders_take_it_for_silent", seeds=0),
     mutant("archive-spread-without-need", "a drain that has its share of the time is slowed down to what ends",
            "Yielding._spread", " and rate > SHARE * self._speed", "", "X1",
            PACE + "test_where_it_need_not_keep_up_a_batch_is_not_spread", seeds=0),

@@ -19,6 +19,7 @@ from skuld_py.partition.vnode import Vnode
 
 FIRST_CHUNK = 64
 LEAST_MS = 1
+"""A task that expires so soon is granted to nobody."""
 
 
 def pick(now_ms: int, vnodes: Mapping[int, Vnode], queue: str, count: int) -> dict[int, list[bytes]]:

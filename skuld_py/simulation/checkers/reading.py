@@ -34,7 +34,7 @@ def facts_in(row: m.TaskRow) -> Facts:
     facts += [("ended", token) for token, claim in history.claims.entries.items() if claim.ending.value]
     facts += [COMPLETED] * (history.completion.value is not None)
     facts += [("cancelled",)] * (history.cancelled.value is not None)
-    facts += [("revived", number) for number in range(history.revived.value >> 64)]
+    facts += [("revived", number) for number in range(history.round)]
     facts += [("died", number) for number in range(history.death_round)]
     return dict.fromkeys(facts)
 
