@@ -30,7 +30,7 @@ from system.conftest import SKEW_MS, await_leaders
 from system.test_moves import await_status
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
-PARTITIONS, SESSION_MS, STOCK, WORKERS = 4, 4_000, 1_200, 3
+NODES, PARTITIONS, SESSION_MS, STOCK, WORKERS = 4, 4, 4_000, 1_200, 3
 STILL = 60
 """Claims of each partition, for a look at traffic that nothing disturbs: a second or two of it."""
 QUICKLY = ("--timing-seat", "1s", "--timing-steady", "1s")
@@ -116,10 +116,13 @@ def traffic(cluster: LocalCluster) -> Iterator[Traffic]:
 @pytest.fixture(scope="module")
 def operated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Four nodes, three copies: one may leave, and all is still kept three times."""
-    with LocalCluster(tmp_path_factory.mktemp("operated"), nodes=4, partitions=PARTITIONS, replicas=3,
+    with LocalCluster(tmp_path_factory.mktemp("operated"), nodes=NODES, partitions=PARTITIONS, replicas=3,
                       skew_ms=SKEW_MS, session_ms=SESSION_MS, node_options=QUICKLY) as made:
-        with Client(made.addresses, timeout_s=30) as client:
+        with Client(made.addresses, timeout_s=60) as client:
             await_leaders(client)
+            await_status(client, is_kept, PATIENCE_S)
+            client.rebalance()  # before the last node came, another owner may have been the first
+            await_status(client, is_whole, PATIENCE_S)
         yield made
 
 
@@ -134,10 +137,15 @@ def of_log(cluster: LocalCluster) -> tuple[str, ...]:
     return "--zookeeper", cluster.zookeeper_hosts
 
 
+def is_kept(status: m.Described) -> bool:
+    """Whether all four nodes are there, and the voters of each partition are its owners."""
+    return (len(status.nodes) == NODES and all(node.is_live for node in status.nodes) and not status.moves
+            and all(sorted(row.cohort) == sorted(row.owners) for row in status.partitions))
+
+
 def is_whole(status: m.Described) -> bool:
-    """Whether each partition is led by the first of its owners, and all of these vote."""
-    return all(node.is_live for node in status.nodes) and not status.moves and all(
-        row.leader == row.owners[0] and sorted(row.cohort) == sorted(row.owners) for row in status.partitions)
+    """Whether the first of its owners leads each partition, besides."""
+    return is_kept(status) and all(row.leader == row.owners[0] for row in status.partitions)
 
 
 def measured(name: str, made: Traffic, act: Callable[[], None]) -> list[float]:
