@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -148,8 +149,8 @@ def check_archive(root: str) -> str:
             raise Refused("not_an_archive", f"root: {path} is no directory; name the one that 'skuld archive'"
                           " writes to", root=root)
         if not any(name.startswith("batch=") for name in os.listdir(path)) and not Manifest(path).exists():
-            raise Refused("not_an_archive", f"root: {path} holds no archive yet; 'skuld archive {root}' fills it",
-                          root=root)
+            raise Refused("not_an_archive", f"root: {path} holds no archive yet; 'skuld archive"
+                          f" {shlex.quote(root)}' fills it", root=root)
     except OSError as error:
         raise unreadable(path, error) from error
     return uri_of(path)

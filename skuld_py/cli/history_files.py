@@ -26,14 +26,19 @@ def files(root: str, queue: str | None, day: str | None, as_json: bool) -> None:
       skuld history files /srv/skuld-archive | xargs cat | wc --bytes
       skuld history files /srv/skuld-archive --day 2026-12-01 --json | jq -s 'map(.rows) | add'
     """
+    import shlex
+
     import attrs
 
     from skuld_py.archive.live import live
     from skuld_py.archive.places import check_archive, local_path
     from skuld_py.cli.showing import print_json
     from skuld_py.errors import Refused
+    from skuld_py.model.names import check_name
     from skuld_py.verbs.words import many
 
+    if queue is not None:
+        check_name("queue", queue)
     path = local_path(root)
     if path is None:
         raise Refused("not_an_archive", f"root: {root} has no manifest: only archives in directories have one",
@@ -42,7 +47,8 @@ def files(root: str, queue: str | None, day: str | None, as_json: bool) -> None:
     found = live(path)
     if found.old:
         raise Refused("old_layout", f"root: the manifest does not name {many(len(found.old), 'file')} of an"
-                      f" earlier release; 'skuld archive compact {root}' takes them over", root=root)
+                      f" earlier release; 'skuld archive compact {shlex.quote(root)}' takes them over",
+                      root=root)
     for file in sorted(found.files, key=lambda each: (each.day, each.queue, each.first_id)):
         if (queue is None or file.queue == queue) and (day is None or file.day == day):
             print_json({**attrs.asdict(file), "path": str(path / file.path)}) if as_json else click.echo(

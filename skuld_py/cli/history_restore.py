@@ -28,6 +28,7 @@ from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
     from skuld_py.client.client import Client
+    from skuld_py.model.task import Task
 
 EACH = 200
 FAR, INSTANT = timedelta(days=1), timedelta(milliseconds=1)
@@ -74,6 +75,8 @@ def restore(ctx: click.Context, root: str, into: str, task_id: Any, queue: str |
     from skuld_py.model.names import check_name
 
     check_name("into", into)
+    if queue is not None:
+        check_name("queue", queue)
     uri, filters = check_archive(root), Filters(task_id, queue, states, since, until, key)
     back, windows = list[bool](), [*WINDOWS_S]
     with ExitStack() as stack:
@@ -103,7 +106,7 @@ def _brought(client: Client, into: str, rows: list[Any], windows: list[float], a
     from skuld_py.errors import Refused
 
     try:
-        made = _stored(client, into, rows, windows)
+        made, is_open = _stored(client, into, rows, windows)
     except Refused as refusal:
         if refusal.code != "payload_too_large":
             raise
@@ -114,14 +117,16 @@ def _brought(client: Client, into: str, rows: list[Any], windows: list[float], a
                     f" than a payload may be ({refusal.message})", event="left", id=rows[0]["id"],
                     why=refusal.message)
         return [False]
-    client.cancel(*made)
+    if to_end := [task_id for task_id in made if task_id in is_open]:
+        client.cancel(*to_end)
     for row, new in zip(rows, made, strict=True):
         print_event(as_json, f"{row['id']} is back as {new}", event="restored", id=row["id"], new=str(new))
     return [True] * len(rows)
 
 
-def _stored(client: Client, into: str, rows: list[Any], windows: list[float]) -> list[Any]:
-    """Tasks that have these rows as payloads; their ids. Of the windows those go that the nodes refuse."""
+def _stored(client: Client, into: str, rows: list[Any], windows: list[float]) -> tuple[list[Any], set[Any]]:
+    """Tasks that have these rows as payloads: their ids, and which of them are to be cancelled. One that is may be
+    too old to be cancelled once more. Of the windows those go that the nodes refuse."""
     from skuld_py.cli.history import document
     from skuld_py.errors import Refused
 
@@ -135,15 +140,17 @@ def _stored(client: Client, into: str, rows: list[Any], windows: list[float]) ->
             made = client.enqueue_many(into, [payloads[index] for index in new], not_before=due,
                                        expires=due + INSTANT, unique=[names[index] for index in new],
                                        unique_window_s=windows[0]) if new else []
-            known = {**earlier, **{names[index]: task_id for index, task_id in zip(new, made, strict=True)}}
-            return [known[name] for name in names]
+            known = {name: task.id for name, task in earlier.items()}
+            known |= {names[index]: task_id for index, task_id in zip(new, made, strict=True)}
+            is_open = {*made, *(task.id for task in earlier.values() if task.state != "cancelled")}
+            return [known[name] for name in names], is_open
         except Refused as refusal:
             if refusal.code != "bad_unique" or len(windows) == 1:
                 raise
             windows.pop(0)
 
 
-def _earlier(client: Client, into: str, names: list[str], window_s: float) -> dict[str, Any]:
+def _earlier(client: Client, into: str, names: list[str], window_s: float) -> dict[str, Task]:
     """The tasks of these names that are there since the windows before, for as long as any that nodes refuse."""
     from skuld_py.cli.showing import now_ms
     from skuld_py.model.ids import named_id
@@ -153,4 +160,4 @@ def _earlier(client: Client, into: str, names: list[str], window_s: float) -> di
     slot_ms = now_ms() // window_ms * window_ms
     ids = {named_id(into, name, at_ms, ""): name for name in names
            for at_ms in range(slot_ms - longer_ms, slot_ms + 1, window_ms)}
-    return {ids[bytes(task.id)]: task.id for task in client.get_many([*ids])}
+    return {ids[bytes(task.id)]: task for task in client.get_many([*ids])}

@@ -160,3 +160,46 @@ def test_of_those_that_ended_otherwise_none_comes_back(tmp_path: Path, client: B
 
     said = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [each.get("id") for each in said] == [to_text(ended.id), None], ran.stderr
+
+
+def test_what_is_back_and_too_old_to_be_cancelled_again_keeps_no_other_away(
+        tmp_path: Path, client: Brief, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        site.store.write("b", [row_of(plain(1), cluster="prod", digest=5)])
+        assert restore(tmp_path).exit_code == 0
+        site.store.write("c", [row_of(plain(2), cluster="prod", digest=5)])
+    cancelled, real = list[Any](), client.cancel
+
+    def cancel(*ids: Any) -> Any:
+        if any(client.get(each).state == "cancelled" for each in ids):
+            raise Refused("too_old", "id: 1 older than ended tasks are kept here")
+        cancelled.extend(ids)
+        return real(*ids)
+    monkeypatch.setattr(client, "cancel", cancel)
+
+    for _ in range(2):
+        ran = restore(tmp_path)
+        assert ran.exit_code == 0 and json.loads(ran.stdout.splitlines()[-1])["restored"] == 2, ran.stderr
+
+    assert len(cancelled) == 1 and {task.state for task in client.list()} == {"cancelled"}
+
+
+@pytest.mark.parametrize("verb", ["files", "restore"])
+def test_a_queue_that_none_can_have_is_refused(tmp_path: Path, client: Brief, verb: str) -> None:
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        site.store.write("b", [row_of(plain(1), cluster="prod", digest=5)])
+
+    ran = CliRunner().invoke(main, ["history", verb, str(tmp_path), "--queue", "a b"])
+
+    assert ran.exit_code == 1 and "queue: 'a b'" in ran.stderr, ran.stderr
+
+
+def test_a_remedy_can_be_typed_as_it_stands(tmp_path: Path) -> None:
+    root = tmp_path / "a place"
+    root.mkdir()
+
+    ran = CliRunner().invoke(main, ["history", str(root)])
+
+    assert ran.exit_code == 1 and f"'skuld archive '{root}'' fills it" in ran.stderr, ran.stderr

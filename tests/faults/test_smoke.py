@@ -15,9 +15,16 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow,
               pytest.mark.skipif(bool(MISSING), reason=f"NOTHING WAS TESTED. This machine lacks: {MISSING}")]
 
 
+PLAYED_MAX = 3
+"""On a machine that stands still for seconds a run may have tested nothing, and says so: it is played again."""
+
+
 def test_a_killed_leader_loses_nothing(tmp_path: Path) -> None:
-    said: list[str] = []
-    result = run(SHORTEST, tmp_path, said.append)
+    for _ in range(PLAYED_MAX):
+        said: list[str] = []
+        result = run(SHORTEST, tmp_path, said.append)
+        if result.word != "VACUOUS":
+            break
 
     assert result.word == "ok", [*result.story, *said]
     assert result.verdict["acks_in_faults"] and result.verdict["elections_in_faults"]
