@@ -106,7 +106,7 @@ def _brought(client: Client, into: str, rows: list[Any], windows: list[float], a
     from skuld_py.errors import Refused
 
     try:
-        made, is_open = _stored(client, into, rows, windows)
+        made, uncancelled = _stored(client, into, rows, windows)
     except Refused as refusal:
         if refusal.code != "payload_too_large":
             raise
@@ -117,8 +117,8 @@ def _brought(client: Client, into: str, rows: list[Any], windows: list[float], a
                     f" than a payload may be ({refusal.message})", event="left", id=rows[0]["id"],
                     why=refusal.message)
         return [False]
-    if to_end := [task_id for task_id in made if task_id in is_open]:
-        client.cancel(*to_end)
+    if to_cancel := [task_id for task_id in made if task_id in uncancelled]:
+        client.cancel(*to_cancel)
     for row, new in zip(rows, made, strict=True):
         print_event(as_json, f"{row['id']} is back as {new}", event="restored", id=row["id"], new=str(new))
     return [True] * len(rows)
@@ -142,8 +142,8 @@ def _stored(client: Client, into: str, rows: list[Any], windows: list[float]) ->
                                        unique_window_s=windows[0]) if new else []
             known = {name: task.id for name, task in earlier.items()}
             known |= {names[index]: task_id for index, task_id in zip(new, made, strict=True)}
-            is_open = {*made, *(task.id for task in earlier.values() if task.state != "cancelled")}
-            return [known[name] for name in names], is_open
+            uncancelled = {*made, *(task.id for task in earlier.values() if task.state != "cancelled")}
+            return [known[name] for name in names], uncancelled
         except Refused as refusal:
             if refusal.code != "bad_unique" or len(windows) == 1:
                 raise
