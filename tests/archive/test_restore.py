@@ -59,6 +59,8 @@ def restore(root: Path, *options: str) -> Result:
 def test_a_name_is_unique_for_as_long_as_nodes_allow_and_none_comes_twice(tmp_path: Path, client: Brief,
                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skuld_py.cli.history_restore.EACH", 2)
+    monkeypatch.setattr("skuld_py.cli.showing.now_ms", client.cluster.wall_ms)
+    client.advance(3_600 + 1_890 - client.cluster.wall_ms() / 1_000 % 3_600)  # no two spans begin at one instant
     with Site.held(tmp_path) as site:
         site.store.begin()
         site.store.write("b", [row_of(plain(number), cluster="prod", digest=5) for number in range(4)])

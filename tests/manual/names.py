@@ -30,7 +30,7 @@ FOREIGN = frozenset({
     "skuld-gateway.service", "skuld-worker@.service",  # beside one that is named whole
     "~/.local/state/skuld", "$XDG_STATE_HOME/skuld", "127.0.0.1",  # of a machine
     "spark://HOST:PORT", "k8s://https://HOST:PORT", "spark-defaults.conf",  # forms and settings of Spark
-    "spark.authenticate", "spark.cores.max", "spark.deploy.recoveryMode",
+    "spark.authenticate", "spark.cores.max", "spark.deploy.recoveryMode", "_spark_metadata",
     "module:function", ":name", "TMPDIR", "SKULD_TASK", "SKULD_TOKEN", "SKULD_CREDENTIALS",  # of tasks, of drivers
     "--conf spark.executorEnv.SKULD_NODES=...",
     "HOST:PORT", "NAME:PASSWORD", "batch=B/queue=Q/day=D", "zk1:2181,zk2:2181/pipelines", "/etc/hosts",  # forms

@@ -11,6 +11,7 @@ import pytest
 
 from skuld_py import Client, Uncertain
 from skuld_py.embedded.local import LocalCluster
+from skuld_py.model import messages as m
 
 SKEW_MS = 300
 LONG_SESSION_MS = 20_000
@@ -51,9 +52,12 @@ def linger(client: Client, wait_s: float = 0.1) -> None:
         client.claim("nothing-here", wait_s=wait_s)
 
 
-def await_leaders(client: Client, timeout_s: float = 30) -> None:
-    """Return once every partition is led by a live node; each look waits at a node, not here."""
+def await_leaders(client: Client, timeout_s: float = 30) -> m.Described:
+    """The first status by which every partition is led by a live node; each look waits at a node, not here."""
     deadline = time.monotonic() + timeout_s
-    while not all(row.leader for row in client.status().partitions):
-        assert time.monotonic() < deadline, client.status()
+    while True:
+        status = client.status()
+        if all(row.leader for row in status.partitions):
+            return status
+        assert time.monotonic() < deadline, status
         linger(client)
