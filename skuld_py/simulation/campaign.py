@@ -99,11 +99,14 @@ class Verdict:
 
 def make_node(options: Options, member: Member, store: MemoryStore, random: Random) -> Node:
     """The real node."""
+    retention = options.retention
+    if member.name == options.careful:
+        retention = attrs.evolve(retention, keep_ms=2 * retention.keep_ms)
     flows = options.workload.flows
     capacity = Capacity(flows.quiet_ms, flows.patience_ms, flows.pause_ms) if flows else None
     return Node(member, options.parameters, store, lambda most_ms: random.randint(0, most_ms),
                 random.getrandbits(32), timing=options.timing, limits=options.limits,
-                retention=options.retention, capacity=capacity)
+                retention=retention, capacity=capacity)
 
 
 class Campaign:

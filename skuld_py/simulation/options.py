@@ -74,8 +74,8 @@ SCHEDULES = 0.3
 """Share of runs in which tasks are periodic, too."""
 COLLECTS = 0.35
 """Share of runs in which what has ended is collected after some seconds."""
-ARCHIVES = 0.4
-"""Share of these in which it must be archived first."""
+ARCHIVES = CAREFUL = 0.4
+"""Shares of these in which it must be archived first, and in which one node keeps it for longer."""
 HOARDS = 0.1
 """Share of runs in which many claims are held."""
 UNIT_BYTES = 30
@@ -179,6 +179,8 @@ class Options:
     """The node whose clock is ahead of all others by ``fast_ms``, which all show the true time; or none."""
     fast_ms: int
     retention: Retention = Retention()
+    careful: str = ""
+    """The node that is to keep what has ended for longer than the others; or none."""
     apart: tuple[Habit, ...] = ()
     """Kinds of faults that are drawn from streams of their own."""
     log: LogOptions = attrs.field(factory=LogOptions)
@@ -207,9 +209,10 @@ class Options:
     @property
     def liveness_ms(self) -> int:
         """How long a healed cluster may take to be as if nothing had been: longer where a node that fills or hands
-        off an old copy, compares a few units at a time, one partition after the other."""
+        off an old copy, compares a few units at a time, one partition after the other, or one keeps for longer."""
         units = min(self.timing.exchange_units, self.limits.page_bytes // UNIT_BYTES)
-        return 90_000 if self.timing.exchanges * units < 10 else 40_000
+        healed_ms = 90_000 if self.timing.exchanges * units < 10 else 40_000
+        return healed_ms + self.retention.keep_ms * bool(self.careful)
 
     @property
     def w_min(self) -> int:
@@ -243,7 +246,7 @@ class Options:
                 + (f" horizon={self.timing.horizon_ms}" if self.timing.horizon_ms < NEVER_MS // 100 else "")
                 + (f" flows={self.workload.flows.every_ms}" if self.workload.flows else "")
                 + (" hoard" if self.workload.is_hoarding else "")
-                + (f" keep={self.retention.keep_ms}" if self.retention.keep_ms else "")
+                + (f" keep={self.retention.keep_ms} {self.careful}".rstrip() if self.retention.keep_ms else "")
                 + (" archive" if self.retention.archives else "") + self.log.summary())
 
 
@@ -284,7 +287,8 @@ def draw_options(seed: int) -> Options:
         random.choice(_PACE_OF_FAULTS_MS), random.choice((0.3, 1.0, 4.0)), random.random() < 0.1,
         random.random() < 0.6, is_total_loss, *_draw_fast(random, nodes, parameters.skew_ms),
         _draw_retention(stream(seed, "retention"), stream(seed, "archive")), _draw_apart(seed, kinds))))
-    drawn = attrs.evolve(drawn, workload=attrs.evolve(drawn.workload, flows=draw_flows(stream(seed, "workflows"))))
+    drawn = attrs.evolve(drawn, workload=attrs.evolve(drawn.workload, flows=draw_flows(stream(seed, "workflows"))),
+                         careful=_draw_careful(stream(seed, "careful"), drawn))
     return _draw_new_key(stream(seed, "new key"), _draw_stays(
         stream(seed, STOP.kind), _draw_log(stream(seed, "log"), drawn)))
 
@@ -328,6 +332,10 @@ def _draw_retention(random: Random, archive: Random) -> Retention:
     retention = Retention(random.randint(3_000, 8_000), random.choice((300, 1_000)), random.choice((10, 200)),
                           archive.random() < ARCHIVES)
     return retention if random.random() < COLLECTS else Retention()
+
+
+def _draw_careful(random: Random, drawn: Options) -> str:
+    return random.choice(drawn.nodes) if drawn.retention.keep_ms and random.random() < CAREFUL else ""
 
 
 def _draw_names(random: Random) -> tuple[str, ...]:

@@ -101,8 +101,9 @@ REQUIRED = (
     "applied submit-workflow", "applied exhaust-input", "applied seal-output", "applied set-sharing",
     "workflow completed", "workflow killed",
     # garbage
-    "partition sealed", "seal refused", "garbage deleted", "garbage that one keeps",
-    "garbage told of to one that has it", "answer: too_old", "page archived", "page no longer on offer",
+    "partition sealed", "seal refused", "collection yields to who keeps more",
+    "garbage deleted", "garbage that one keeps", "garbage told of to one that has it",
+    "answer: too_old", "page archived", "page no longer on offer",
 )
 OPTIONAL = ("answer: not_ready", "answer: not_leader", "answer: busy", "answer: future_id",
             "wish of a lost session carried out", "pulse hidden by a server that is behind", "applied leave-slot")
@@ -434,6 +435,7 @@ class Probes:
 
     def _on_ebbed(self, now_ms: int, who: str, leader: str, ebbed: m.Ebbed) -> None:
         self.hit("seal refused", not ebbed.is_accepted)
+        self.hit("collection yields to who keeps more", ebbed.allowed_ms)
 
     # -- processes -----------------------------------------------------------------------------
 

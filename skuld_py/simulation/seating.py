@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from skuld_py.cluster.log.replica import Replica
 from skuld_py.cluster.log.workflows import live
 from skuld_py.model import messages as m
-from skuld_py.model.events import Asked, SeatsChanged
+from skuld_py.model.events import Asked, Received, SeatsChanged
 from skuld_py.model.seats import CLAIMS, SEATED, Seats
 from skuld_py.node.process import Told
 from skuld_py.simulation.monitor import Monitor
@@ -38,8 +38,9 @@ class SeatGuards:
         self._counts, self._blame = monitor.counts, monitor.blame
         self._hit = hit
         self._known: dict[str, Seats] = {}
-        self._asked: dict[tuple[str, str], int] = {}
-        """The fence of each claim that a client asked a node for, by node and holder."""
+        self._asked: dict[tuple[str, str, str], int] = {}
+        """The fence of each claim that a client asked a node for, by node, holder and queue, until another node
+        asks it for the same: that one is answered for by the other."""
         self._tried: dict[tuple[str, str, int, int], None] = {}
         """Grants that were asked for before: what is not answered is sent again."""
 
@@ -50,8 +51,11 @@ class SeatGuards:
     def on_turn(self, name: str, events: Iterable[Told]) -> None:
         """A node is about to take these events."""
         for event in events:
-            if isinstance(event, Asked) and isinstance(event.message, m.Claim) and event.message.fence:
-                self._asked[name, event.message.holder] = event.message.fence
+            message = event.message if isinstance(event, Asked | Received) else None
+            if isinstance(message, m.Claim) and message.fence:
+                self._asked[name, message.holder, message.queue] = message.fence
+            elif isinstance(message, m.Delegate):
+                self._asked.pop((name, message.holder, message.queue), None)
 
     def on_told(self, name: str, event: SeatsChanged) -> None:
         """A node is told seats."""
@@ -80,7 +84,7 @@ class SeatGuards:
             self._judge(name, message.queue, message)
 
     def _judge(self, name: str, queue: str, message: m.Grant | m.Delegate) -> None:
-        fence = self._asked.get((name, message.holder), 0)
+        fence = self._asked.get((name, message.holder, queue), 0)
         found = step_of(queue) if queue.startswith(QUEUES) else None
         if found is None or not fence:
             return

@@ -12,6 +12,7 @@ from skuld_py.config.timing import Retention
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.events import MembersChanged
+from skuld_py.node.retention.replica_side import ebb
 
 ARCHIVED = Retention(KEEP_MS, slice_ms=5_000, page_tasks=3, archives=True)
 
@@ -123,11 +124,60 @@ def test_a_node_that_wants_an_archive_deletes_nothing_without_one(machines: Mach
     assert leader._steward.slices.awaited(0) == [follower_of(machines)]
 
 
-@pytest.mark.parametrize("keep_ms", [0, 10 * KEEP_MS])
-def test_who_is_to_keep_more_stops_it(keep_ms: int) -> None:
+@pytest.mark.parametrize("is_led_by_it", [False, True])
+def test_the_longest_retention_counts(is_led_by_it: bool) -> None:
+    machines = started(Retention(KEEP_MS, slice_ms=5_000))
+    careful = leader_of(machines) if is_led_by_it else follower_of(machines)
+    machines.nodes[careful].view.retention = Retention(5 * KEEP_MS, slice_ms=5_000)
+    slices = machines.nodes[leader_of(machines)]._steward.slices
+    made = grow_old(machines, 2)
+    machines.pass_time(4 * KEEP_MS - 20_000)
+    assert left(machines) == [made] * 3
+    assert slices.awaited(0) == []
+    assert abs(machines.now_ms - 5 * KEEP_MS - slices.due_ms(machines.now_ms, 0)) < 1_000
+    machines.pass_time(20_000)
+    assert left(machines) == [[]] * 3
+    assert machines.now_ms - 5 * KEEP_MS - slices.collected_ms(vnodes(machines)[leader_of(machines)]) < 10_000
+
+
+def test_what_waits_for_an_archive_waits_since_the_longest_retention_ended(machines: Machines) -> None:
+    machines.nodes[follower_of(machines)].view.retention = attrs.evolve(ARCHIVED, keep_ms=5 * KEEP_MS)
+    slices, begun_ms = machines.nodes[leader_of(machines)]._steward.slices, machines.now_ms
+    grow_old(machines, 2)
+    assert slices.unarchived_since_ms(0) == 0
+    machines.pass_time(4 * KEEP_MS)
+    assert begun_ms < slices.unarchived_since_ms(0) - 5 * KEEP_MS < begun_ms + 5_000
+
+
+def test_an_option_that_was_shortened_counts_at_once() -> None:
     machines = started(Retention(KEEP_MS, slice_ms=5_000))
     careful = follower_of(machines)
-    machines.nodes[careful].view.retention = Retention(keep_ms)
+    machines.nodes[careful].view.retention = Retention(5 * KEEP_MS)
+    made, slices = grow_old(machines, 2), machines.nodes[leader_of(machines)]._steward.slices
+    assert left(machines) == [made] * 3
+    machines.nodes[careful].view.retention = Retention(KEEP_MS)
+    machines.pass_time(10_000)
+    assert left(machines) == [[]] * 3
+    assert slices.due_ms(machines.now_ms, 0) == machines.now_ms - KEEP_MS
+
+
+def test_who_is_to_keep_more_refuses_also_what_others_have_closed(machines: Machines) -> None:
+    """It hears of that by exchanges, and a leader may ask for no more, as with a clock behind that of the last."""
+    careful = follower_of(machines)
+    machines.nodes[careful].view.retention = attrs.evolve(ARCHIVED, keep_ms=5 * KEEP_MS)
+    vnode, closed_ms = vnodes(machines)[careful], machines.now_ms - 2 * KEEP_MS
+    vnode.replica.watermark.close(closed_ms)
+
+    epoch = vnodes(machines)[leader_of(machines)].epoch
+    answer = ebb(machines.nodes[careful].operations, machines.now_ms, vnode, m.Ebb(9, 0, epoch, closed_ms))
+
+    assert answer == m.Ebbed(9, False, 0, 0, machines.now_ms - 5 * KEEP_MS)
+
+
+def test_who_is_to_keep_all_stops_it() -> None:
+    machines = started(Retention(KEEP_MS, slice_ms=5_000))
+    careful = follower_of(machines)
+    machines.nodes[careful].view.retention = Retention(0)
     made = grow_old(machines, 2)
     machines.pass_time(KEEP_MS)
 

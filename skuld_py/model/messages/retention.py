@@ -33,13 +33,15 @@ class Ebb(Message):
 
 @attrs.frozen
 class Ebbed(Message):
-    """Done, durably; or refused: a newer epoch is ``promised``, or this copy is not to be counted on. ``life``: 0
-    where nothing of the partition is kept."""
+    """Done, durably; or refused: a newer epoch is ``promised``, this copy is not to be counted on, or is to keep
+    ended tasks for longer: up to ``allowed_ms`` they may go. ``life``: 0 where nothing of the partition is
+    kept."""
 
     request: int = fields.number()
     is_accepted: bool = fields.truth()
     promised: int = fields.epoch(0)
     life: int = fields.number()
+    allowed_ms: int = fields.moment(default=0, since=6)
 
 
 @attrs.frozen

@@ -113,7 +113,7 @@ class ArchiveOffers:
             slices.hasten(now_ms, partition, message.wanted_ms)
         said = m.Offered(message.request, vnode.epoch, page is not None or slices.is_under_way(partition),
                          () if page else tuple(slices.awaited(partition)), b"", b"", b"", (),
-                         due_ms=max(0, now_ms - self._view.retention.keep_ms), upto_ms=slices.collected_ms(vnode),
+                         due_ms=slices.due_ms(now_ms, partition), upto_ms=slices.collected_ms(vnode),
                          ended=self._ended(now_ms, vnode), is_others=is_others)
         if page is None:
             return said

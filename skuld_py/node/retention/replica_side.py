@@ -28,11 +28,9 @@ def _refuses(vnode: Vnode, role: Role, epoch: int) -> bool:
     return not vnode.has_read or role in (Role.SUSPECT, Role.ZOMBIE) or (is_voter and epoch < vnode.promise.epoch)
 
 
-def _keeps_longer(view: View, now_ms: int, vnode: Vnode, upto_ms: int) -> bool:
-    """Whether this node's option keeps what has ended by then. A copy stays closed as far as it was."""
-    keep_ms: int = view.retention.keep_ms
-    allowed_ms = now_ms - keep_ms + view.parameters.skew_ms if keep_ms else 0
-    return upto_ms > allowed_ms and upto_ms > vnode.replica.watermark.closed_ms
+def _keeps_longer(view: View, allowed_ms: int, upto_ms: int) -> bool:
+    """Whether this node's option keeps what has ended by then, whatever others have closed it to meanwhile."""
+    return upto_ms > (allowed_ms + view.parameters.skew_ms if allowed_ms else 0)
 
 
 def ebb(operations: Operations, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.Ebbed:
@@ -41,8 +39,10 @@ def ebb(operations: Operations, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.
     role = vnode.role
     if _refuses(vnode, role, request.epoch):
         return m.Ebbed(request.request, False, promised if vnode.standing.includes(vnode.me.name) else 0, 0)
-    if _keeps_longer(operations.view, now_ms, vnode, request.upto_ms):
-        return m.Ebbed(request.request, False, 0, 0)
+    keep_ms = operations.view.retention.keep_ms
+    allowed_ms = max(0, now_ms - keep_ms) if keep_ms else 0
+    if _keeps_longer(operations.view, allowed_ms, request.upto_ms):
+        return m.Ebbed(request.request, False, 0, 0, allowed_ms)
     if role is not Role.STRANGER and not watermark.life:
         watermark.begin_life(next(operations.numbers))
     life = 0 if role is Role.STRANGER else watermark.life

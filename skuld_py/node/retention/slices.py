@@ -21,9 +21,13 @@ The leader of a partition drives a *slice*: all ids up to a time that lies ``Ret
    with it. All nodes are asked, so some keeper of the dependent is. A task goes when the last that needs it has
    gone; so a dependent finds its results for as long as it is kept itself, and all that is behind them.
 
+Where nodes are to keep ended tasks for different times, the longest counts: who is to keep them for longer than
+the leader refuses to be closed so far, and says how far it may be. The slice begins anew with that time. The next
+one asks again for the leader's own, so an option that was changed counts at once.
+
 **All replicas**, not a majority: the keepers of the partition, all registered nodes and all live ones. Collection
-waits for a node that is silent, in doubt about its memory, still has records to hand off, or is to keep ended
-tasks for longer (``replica_side``), and a status names it. So a node that was away for long has missed no
+waits for a node that is silent, in doubt about its memory, still has records to hand off, or is to keep all
+(``replica_side``), and a status names it. So a node that was away for long has missed no
 deletion that others count on; and what an old disk brings back finds all others sealed.
 
 Nothing here rests on there being one leader: each step is true of the replicas whichever node asks. The epoch is
@@ -39,7 +43,7 @@ the grace period must not come back as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from itertools import count
 
@@ -48,10 +52,10 @@ import attrs
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.node.copies.exchanges import Exchanges
-from skuld_py.node.operations.operation import Operation, Operations
-from skuld_py.node.operations.outbox import Origin
+from skuld_py.node.operations.operation import Operations
 from skuld_py.node.retention.pace import Pace
 from skuld_py.node.retention.replica_side import held_back
+from skuld_py.node.retention.rounds import Round
 from skuld_py.partition.copies.exchange import Pass
 from skuld_py.partition.copies.garbage import page_of
 from skuld_py.partition.copies.remains import Remains
@@ -62,8 +66,6 @@ RETRY_MS = 1_000
 """After a slice had to be given up."""
 CONFIRM_MS = 1_000
 """How often replicas are asked again whose comparison has not ended."""
-
-Then = Callable[[int, Mapping[str, m.Message]], None]
 
 
 class Stage(Enum):
@@ -99,7 +101,8 @@ class Page:
 
 @attrs.define
 class Slice:
-    """A partition's way to one time. ``lives``: the replicas, each with the life that it told; ``through``: those
+    """A partition's way to one time. ``is_own``: it goes as far as its leader's option says, and not that of a
+    node which is to keep more; ``lives``: the replicas, each with the life that it told; ``through``: those
     compared with in this stage, by passes from number ``first`` on; the others are asked again at ``confirm_ms``;
     ``needy``: who else keeps tasks that may need what is to go; ``after``: how far it has collected, ``has_held``
     and ``has_deleted``: on this way through the pages; ``is_through``: it has come to the last page; ``offers``:
@@ -108,6 +111,7 @@ class Slice:
     epoch: int
     upto_ms: int
     names: Collection[str]
+    is_own: bool = True
     stage: Stage = Stage.CLOSING
     lives: Mapping[str, int] = attrs.field(factory=dict)
     first: int = 0
@@ -125,45 +129,6 @@ class Slice:
 Next = Callable[[int, int, Slice, Mapping[str, m.Message]], None]
 
 
-class Round(Operation):
-    """One question to several nodes. ``then`` gets the answers, in the end those of all unless one is silent."""
-
-    def __init__(self, operations: Operations, now_ms: int, make: Callable[[int, str], m.Message],
-                 names: Collection[str], then: Then) -> None:
-        super().__init__(operations, Origin(0), now_ms)
-        self._make = make
-        self._names = names
-        self._then = then
-        self._answers: dict[str, m.Message] = {}
-
-    def begin(self, now_ms: int) -> None:
-        """Ask all; of none there is nothing to wait for."""
-        self.ask(now_ms, {name: self._make(self.request, name) for name in self._names})
-        if not self._names:
-            self._finish(now_ms)
-
-    def on_reply(self, now_ms: int, peer: str, message: m.Message) -> None:
-        """One more."""
-        if self.pending.pop(peer, None) is not None:
-            self._answers[peer] = message
-            if not self.pending:
-                self._finish(now_ms)
-
-    def on_deadline(self, now_ms: int) -> None:
-        """Somebody is silent."""
-        self._finish(now_ms)
-
-    def on_gone(self, now_ms: int, gone: Collection[str]) -> None:
-        """Somebody is no member any more."""
-        if any(name in self.pending for name in gone):
-            self._finish(now_ms)
-
-    def _finish(self, now_ms: int) -> None:
-        if not self.is_closed:
-            self.end()
-            self._then(now_ms, self._answers)
-
-
 class Slices:
     """The slices of the partitions that a node leads."""
 
@@ -178,6 +143,8 @@ class Slices:
         """The nodes that were away or refused when something of a partition was last to be collected."""
         self._gone: dict[int, list[Page]] = {}
         """The last pages of each partition that were archived and deleted."""
+        self._lag_ms: dict[int, int] = {}
+        """For how long others are to keep what ended of a partition, where that is longer than this node is."""
         self._collected: dict[int, tuple[int, int]] = {}
         """Of each partition the epoch, and the time up to which all went that could."""
         self._pages = count(1)
@@ -197,7 +164,7 @@ class Slices:
             if under_way is not None:
                 self._pursue(now_ms, partition, under_way)
             elif now_ms >= self._next_ms.get(partition, 0):
-                self._begin(now_ms, vnode)
+                self._begin(now_ms, vnode, now_ms - self._view.retention.keep_ms)
 
     def _may_go_on(self, partition: int, vnode: Vnode | None) -> bool:
         under_way = self._slices[partition]
@@ -226,7 +193,14 @@ class Slices:
         under_way = self._slices.get(partition)
         if under_way is None or not under_way.offers:
             return 0
-        return min(page.ended_ms for page in under_way.offers.values()) + self._view.retention.keep_ms
+        return min(page.ended_ms for page in under_way.offers.values()) + self._keep_ms(partition)
+
+    def due_ms(self, now_ms: int, partition: int) -> int:
+        """What had ended by then may go, as far as its leader knows."""
+        return max(0, now_ms - self._keep_ms(partition))
+
+    def _keep_ms(self, partition: int) -> int:
+        return max(self._view.retention.keep_ms, self._lag_ms.get(partition, 0))
 
     def is_under_way(self, partition: int) -> bool:
         """Whether a slice of a partition is."""
@@ -245,9 +219,8 @@ class Slices:
 
     # -- closing, comparing, sealing -----------------------------------------------------------
 
-    def _begin(self, now_ms: int, vnode: Vnode) -> None:
-        retention, watermark = self._view.retention, vnode.replica.watermark
-        upto_ms = max(now_ms - retention.keep_ms, watermark.closed_ms)
+    def _begin(self, now_ms: int, vnode: Vnode, upto_ms: int, *, is_own: bool = True) -> None:
+        retention = self._view.retention
         if not _is_any_below(vnode, upto_ms):
             self._next_ms[vnode.partition] = now_ms + retention.slice_ms
             self._collected[vnode.partition] = vnode.epoch, upto_ms
@@ -257,7 +230,7 @@ class Slices:
         self._next_ms[vnode.partition] = now_ms + RETRY_MS
         if not names:
             return
-        under_way = self._slices[vnode.partition] = Slice(vnode.epoch, upto_ms, names)
+        under_way = self._slices[vnode.partition] = Slice(vnode.epoch, upto_ms, names, is_own=is_own)
         self._ask(now_ms, vnode.partition, under_way, names, lambda request, _: m.Ebb(
             request, vnode.partition, under_way.epoch, upto_ms), self._on_closed)
 
@@ -266,14 +239,25 @@ class Slices:
         def check(at_ms: int, answers: Mapping[str, m.Message]) -> None:
             if self._slices.get(partition) is not under_way:
                 return
-            self._hindered[partition] = [name for name in names
-                                         if not getattr(answers.get(name), "is_accepted", False)]
-            if self._hindered[partition]:
+            hindering = [name for name in names if not getattr(answers.get(name), "is_accepted", False)]
+            allowed_ms = self._allowed_ms(partition, under_way, [answers.get(name) for name in hindering])
+            self._hindered[partition] = hindering
+            if not hindering:
+                then(at_ms, partition, under_way, answers)
+            elif allowed_ms:
+                self._lag_ms[partition] = at_ms - allowed_ms
+                del self._slices[partition]
+                self._begin(at_ms, self._view.vnodes[partition], allowed_ms, is_own=False)
+            else:
                 self._note_promised(at_ms, partition, answers)
                 self._give_up(at_ms, partition)
-            else:
-                then(at_ms, partition, under_way, answers)
         Round(self._operations, now_ms, make, names, check).start(now_ms)
+
+    def _allowed_ms(self, partition: int, under_way: Slice, refusals: Sequence[m.Message | None]) -> int:
+        """How far a slice may go instead that was refused; 0 where some refuse for another reason."""
+        allowed = [getattr(refusal, "allowed_ms", 0) for refusal in refusals]
+        may_go_on = under_way.is_own and self._may_go_on(partition, self._view.vnodes[partition])
+        return min(*allowed, under_way.upto_ms) if allowed and may_go_on else 0
 
     def _note_promised(self, now_ms: int, partition: int, answers: Mapping[str, m.Message]) -> None:
         vnode = self._view.vnodes[partition]
@@ -284,6 +268,8 @@ class Slices:
     def _on_closed(self, now_ms: int, partition: int, under_way: Slice, answers: Mapping[str, m.Message]) -> None:
         under_way.lives = {name: answer.life for name, answer in answers.items()
                            if isinstance(answer, m.Ebbed) and answer.life}
+        if under_way.is_own:
+            self._lag_ms.pop(partition, None)
         self._compare(now_ms, partition, under_way, Stage.PULLING)
 
     def _compare(self, now_ms: int, partition: int, under_way: Slice, stage: Stage) -> None:
