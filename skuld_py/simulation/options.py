@@ -179,8 +179,6 @@ class Options:
     """The node whose clock is ahead of all others by ``fast_ms``, which all show the true time; or none."""
     fast_ms: int
     retention: Retention = Retention()
-    careful: str = ""
-    """The node that is to keep what has ended for longer than the others; or none."""
     apart: tuple[Habit, ...] = ()
     """Kinds of faults that are drawn from streams of their own."""
     log: LogOptions = attrs.field(factory=LogOptions)
@@ -190,6 +188,8 @@ class Options:
     """How long claims of the one before are renewed."""
     visitors: tuple[str, ...] = ()
     """Nodes that join for moments only, and lose their disks each time."""
+    careful: str = ""
+    """The node that is to keep what has ended for longer than the others; or none."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
