@@ -127,8 +127,8 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         store: Any = _store(stack, place, conf) if site is None else site.store
         if site is None and (known is None or known.root != place.name):
             store.check()
-        elif site is not None and not replaces:
-            _check_no_copy(site, known)
+        elif site is not None:
+            replaces = _replaces(site, known, replaces)
         if site is not None:
             site.check_delta()  # before the cluster is told: else neither this nor the former would get anything
         enter = partial(_enter, place, site, nodes, timeout_s)
@@ -211,25 +211,28 @@ def _known(nodes: str, timeout_s: float) -> ArchiveRoot | None:
         return client.archive_root()
 
 
-def _check_no_copy(site: Site, known: ArchiveRoot | None) -> None:
-    """Refuse a directory whose archive has the name of the cluster's, where that one is elsewhere on this machine:
-    what this process has below the one root is not below the other, so one was copied from the other."""
+def _replaces(site: Site, known: ArchiveRoot | None, is_asked: bool) -> bool:
+    """Whether this archive takes the place of another, as ``is_asked`` for; not where that is the same, reached by
+    another path. Refuse a directory that takes none and whose archive has the name of the cluster's, where that
+    one is elsewhere on this machine: what this process has below the one root is not below the other, so one was
+    copied from the other."""
     from pathlib import Path
 
     from skuld_py.archive.manifest import Manifest
     from skuld_py.errors import Refused
 
     if known is None or site.manifest.refresh().archive != known.archive or known.root == str(site.root):
-        return
+        return is_asked
     other = Path(known.root)
     try:
-        is_copy = not (other / site.drafts.own.relative_to(site.root)).exists() and (
-            Manifest(other).refresh().archive == known.archive)
+        is_same = (other / site.drafts.own.relative_to(site.root)).exists()
+        is_copy = not is_same and Manifest(other).refresh().archive == known.archive
     except (OSError, Refused):
-        return  # it is not to be seen from here
-    if is_copy:
+        return is_asked  # it is not to be seen from here
+    if is_copy and not is_asked:
         raise Refused("other_archive", f"root: {site.root} is a copy of this cluster's archive, which is at"
                       f" {other}; archive to that one, or with --replace from now on to this one", root=known.root)
+    return is_asked and not is_same
 
 
 def _enter(place: Any, site: Site | None, nodes: str, timeout_s: float, *, replaces: bool = False,

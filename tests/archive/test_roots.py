@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -21,6 +22,7 @@ from skuld_py.archive.filters import Filters
 from skuld_py.archive.live import live
 from skuld_py.archive.manifest import DIRECTORY, Manifest
 from skuld_py.errors import Refused
+from skuld_py.model.archive_root import ArchiveRoot, decode_root, is_root
 from skuld_py.model.ids import to_text
 from skuld_py.testing import MemoryClient
 
@@ -51,6 +53,36 @@ def test_one_that_is_reached_by_two_paths_is_not_told_in_turns() -> None:
             client.enter_archive("/srv/a", "other", moves=False)
         client.enter_archive("/mnt/a", "name")
         assert client.archive_root().root == "/mnt/a"
+
+
+def test_the_archive_of_which_a_copy_took_the_place_gets_nothing_more() -> None:
+    """Wherever its archivers run, and however often they begin: it has the name of the copy."""
+    with MemoryClient() as client:
+        client.enter_archive("/srv/a", "name")
+        client.enter_archive("/srv/copy", "name", replaces=True)
+        for moves in (True, False):
+            with pytest.raises(Refused, match="go to the archive at /srv/copy"):
+                client.enter_archive("/srv/a", "name", moves=moves)
+        client.enter_archive("/mnt/copy", "name")
+        with pytest.raises(Refused, match="go to the archive at /mnt/copy"):
+            client.enter_archive("/srv/a", "name")
+        client.enter_archive("/srv/a", "name", replaces=True)
+        client.enter_archive("/srv/a", "name")
+        assert client.archive_root() == ArchiveRoot("/srv/a", "name", ("/mnt/copy",))
+
+
+def test_a_copy_that_takes_the_place_again_and_again_leaves_a_short_register() -> None:
+    last = ArchiveRoot("/0", "name")
+    for number in range(1, 10):
+        last = ArchiveRoot(f"/{number}", "name").behind(last, replaces=True)
+    assert last.formers == ("/8", "/7", "/6", "/5") and decode_root(last.encode()) == last
+    assert ArchiveRoot("/9", "other").behind(last, replaces=True).formers == ()
+
+
+@pytest.mark.parametrize("formers", [3, "/a", [""], ["x" * 4_097], [1], ["/a"] * 5])
+def test_formers_that_cannot_be_make_no_register(formers: object) -> None:
+    assert not is_root(json.dumps({"root": "/a", "archive": "b", "formers": formers}).encode())
+    assert ArchiveRoot("/a", "b").encode() == b'{"archive":"b","root":"/a"}', "as of the release before"
 
 
 def test_an_archive_that_was_turned_back_under_its_writer_gets_nothing_more_of_it(tmp_path: Path) -> None:

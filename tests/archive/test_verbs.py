@@ -44,13 +44,21 @@ def entered() -> list[bool]:
 
 
 @pytest.fixture
-def over(monkeypatch: pytest.MonkeyPatch, known: list[ArchiveRoot], entered: list[bool]) -> World:
+def replaced() -> list[bool]:
+    """Of each time whether it was to take another's place."""
+    return []
+
+
+@pytest.fixture
+def over(monkeypatch: pytest.MonkeyPatch, known: list[ArchiveRoot], entered: list[bool],
+         replaced: list[bool]) -> World:
     """What the command meets instead of nodes and Spark."""
     made = world(3, 1)
 
     def enter_archive(root: str, archive: str, *, replaces: bool = False, moves: bool = True) -> None:
         assert root and archive
         entered.append(moves)
+        replaced.append(replaces)
         if known and not known[0].is_of(ArchiveRoot(root, archive)) and not replaces:
             raise other_archive(known[0].root, root)
 
@@ -181,8 +189,8 @@ def test_where_the_disk_of_the_archive_is_not_mounted_nothing_is_made(
     assert list(tmp_path.iterdir()) == [] and over.deleted == []
 
 
-def test_a_copy_of_the_archive_is_none_and_another_path_to_it_is_it(over: World, known: list[ArchiveRoot],
-                                                                  tmp_path: Path) -> None:
+def test_a_copy_of_the_archive_is_none_and_another_path_to_it_is_it(
+        over: World, known: list[ArchiveRoot], replaced: list[bool], tmp_path: Path) -> None:
     root, copy, path, moved = (tmp_path / name for name in ("root", "copy", "path", "moved"))
     with Site.held(root) as site:
         known.append(ArchiveRoot(str(root), site.archive))
@@ -194,6 +202,8 @@ def test_a_copy_of_the_archive_is_none_and_another_path_to_it_is_it(over: World,
     assert answer.exit_code == 1
     assert f"{copy} is a copy of this cluster's archive, which is at {root};" in answer.stderr
     assert over.deleted == [] and run(path).exit_code == 0
+    assert run(path, "--replace").exit_code == 0 and not any(replaced), "nobody's place was taken"
+    assert run(copy, "--replace").exit_code == 0 and any(replaced)
     root.rename(moved)
     assert run(moved).exit_code == 0
 
