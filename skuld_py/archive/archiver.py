@@ -17,8 +17,8 @@ batch is taken, or hardly anything, it is the place that is at fault, and the ru
 
 **A run has a goal**: what had ended long enough ago when each partition was first asked. A partition is done when
 its leader says that all up to then is gone; until then it is asked again, until ``wait_s`` have passed in which
-nothing could be deleted. A leader of a release before protocol 3 does not say it: there a partition is done when
-nothing is on offer and no slice is under way.
+nothing could be deleted, nor did another archiver have anything deleted. A leader of a release before protocol 3
+does not say it: there a partition is done when nothing is on offer and no slice is under way.
 
 Where a cluster has other things to do, a run rests between its batches, and with a rate between the pages of one
 (``pacing``). While it rests nodes are asked for nothing. Before a long rest all that was read is written and
@@ -64,8 +64,8 @@ IDLE_FILES = 16
 REFUSALS_MAX = 16
 """Refusals in a row, beyond those on the way from a batch to one task, after which the place is at fault."""
 OTHER = ("another archiver",)
-"""What a partition waits for whose pages another is given. It is heard of by its leader, so it lives, and then
-this one waits as long as it works; when it falls silent, the pages are this one's."""
+"""What a partition waits for whose pages another is given. It is heard of by its leader, so it lives, but it may
+work in vain. When it falls silent, the pages are this one's."""
 PASSING = ("no_leader", "not_leader", "unavailable")
 """Refusals that say only that a partition has no leader now."""
 GONE = "no_such_task"
@@ -150,6 +150,7 @@ class _Partition:
     epoch: int = 0
     after: int = 0
     goal_ms: int = 0
+    upto_ms: int = 0
     ended: int = 0
     unconfirmed: int = 0
     is_heard: bool = False
@@ -230,6 +231,7 @@ class Archiver:
         """Of each partition the tasks that are written and not known to be deleted, each with its digest."""
         self._wait: Callable[[], None] = _nothing
         self._first = 0
+        self._is_another_moving = False
         self._page_tasks = PAGE_TASKS
         self._pace = pace or Full()
         self.report = Report()
@@ -262,18 +264,14 @@ class Archiver:
             self._await()
             done, writing = writing, batch
             self._wait = self._begun(batch)
-            if self._confirm(done) + deleted or self._wait is not _nothing:
+            has_moved = self._confirm(done) + deleted > 0 or self._wait is not _nothing
+            if has_moved or self._is_another_moving:
                 moved_s = self._clock()
-            elif batch.pages and (not done.pages or OTHER in report.waiting.values()
-                                  or self._clock() < moved_s + wait_s):
+            if has_moved or (batch.pages and (not done.pages or self._clock() < moved_s + wait_s)):
                 continue  # it is confirmed next, but not for ever where nothing of the one before could be
-            elif batch.pages or self._clock() >= moved_s + (wait_s if report.waiting else self._stuck_s()):
+            if batch.pages or self._clock() >= moved_s + (wait_s if report.waiting else self._stuck_s()):
                 return report
-            elif OTHER in report.waiting.values():
-                moved_s = self._clock()
-                self._pause(PAUSE_S)
-            else:
-                self._pause(PAUSE_S)
+            self._pause(PAUSE_S)
 
     def _await(self) -> None:
         """Wait for what is being written; of a write that failed it is told once."""
@@ -313,6 +311,7 @@ class Archiver:
         """The next batch: of each partition a page, and another, until it is full or there are no more. The next
         one begins with a partition for which there was no room."""
         self._count()
+        self._is_another_moving = False
         batch, self.report.waiting, most = _Batch(), {}, self._pace.most(BATCH_TASKS)
         line = deque((partition, 0) for partition in (*self._partitions[self._first :],
                                                       *self._partitions[: self._first]) if partition.may_be_asked)
@@ -358,6 +357,9 @@ class Archiver:
             self._pace.over(partition.number)
             return False
         partition.goal_ms = partition.goal_ms or answer.due_ms
+        if answer.is_others and (answer.ended < partition.ended or answer.upto_ms > partition.upto_ms):
+            self._is_another_moving = True
+        partition.upto_ms = answer.upto_ms
         partition.ended, partition.epoch, partition.is_heard = answer.ended, answer.epoch, True
         if answer.is_others:
             self._pace.over(partition.number)
@@ -466,6 +468,7 @@ class Archiver:
         anything else ends the run."""
         if not isinstance(error, Uncertain) and error.code not in (*PASSING, GONE):
             raise error
+        self._is_another_moving = self._is_another_moving or error.code == GONE
         self.report.waiting[partition] = OTHER if error.code == GONE else ("its leader",)
 
 

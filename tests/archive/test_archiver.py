@@ -150,6 +150,45 @@ def test_a_run_ends_where_pages_stay_on_offer_and_none_of_them_can_be_deleted() 
     assert (report.deleted, report.is_done, {*report.waiting}) == (0, False, {0, 1})
 
 
+def test_another_archiver_that_works_in_vain_is_not_waited_for_without_end() -> None:
+    """Its page has a task that cannot be written, and it comes again and again."""
+    over = world(2, ahead=4)
+    collectable = over.collectable
+
+    def offered(question: Question) -> Page:
+        page = collectable(question)
+        return attrs.evolve(page, ended=3, is_others=True, upto_ms=5) if question.partition == 1 else page
+    over.collectable = offered  # type: ignore[method-assign]
+
+    def pause(seconds: float) -> None:
+        over.now_s += seconds
+        assert over.now_s < 100
+    over.pause = pause  # type: ignore[method-assign]
+
+    report = archiver(over).run(wait_s=30)
+
+    assert (report.deleted, report.waiting, report.is_done) == (2, {1: archiving.OTHER}, False)
+    assert 30 <= over.now_s < 35
+
+
+@pytest.mark.parametrize("what", ["ended", "upto_ms"])
+def test_another_archiver_that_works_is_waited_for(what: str) -> None:
+    over = world(2, ahead=4)
+    collectable = over.collectable
+
+    def offered(question: Question) -> Page:
+        page, steps = collectable(question), int(over.now_s / 20)
+        if question.partition != 1 or steps >= 9:
+            return page
+        seen = {"ended": 9 - steps if what == "ended" else 9, "upto_ms": steps if what == "upto_ms" else 0}
+        return attrs.evolve(page, is_others=True, **seen)
+    over.collectable = offered  # type: ignore[method-assign]
+
+    report = archiver(over).run(wait_s=30)
+
+    assert report.is_done and 180 <= over.now_s < 185
+
+
 def test_what_another_archiver_deletes_does_not_hide_what_ends() -> None:
     over, pace, forgotten = world(ahead=4), Yielding(PARTITIONS), list[int]()
     pace.over = forgotten.append  # type: ignore[method-assign]
