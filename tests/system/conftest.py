@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skuld_py import Client, Uncertain
+from skuld_py import AsyncClient, Claim, Client, Uncertain
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model import messages as m
 
@@ -22,6 +22,13 @@ LONG_SESSION_MS = 20_000
 def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
     """A cluster that a test may break."""
     with a_cluster(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def calm(tmp_path: Path) -> Iterator[LocalCluster]:
+    """A cluster of a test's own in which no node dies."""
+    with a_cluster(tmp_path, session_ms=LONG_SESSION_MS) as made:
         yield made
 
 
@@ -50,6 +57,26 @@ def linger(client: Client, wait_s: float = 0.1) -> None:
     """Wait at a node. One that has just died, and is believed to live, may have claimed as far as others know."""
     with suppress(Uncertain):
         client.claim("nothing-here", wait_s=wait_s)
+
+
+def claim_all(client: Client, queue: str, count: int, lease_s: float = 60, timeout_s: float = 60) -> list[Claim]:
+    """So many claims, however many come at a time: other nodes may be slow to answer the one that is asked."""
+    claims: list[Claim] = []
+    deadline = time.monotonic() + timeout_s
+    while len(claims) < count:
+        assert time.monotonic() < deadline, f"{len(claims)} of {count} were granted"
+        claims += client.claim(queue, n=count - len(claims), lease_s=lease_s, wait_s=5)
+    return claims
+
+
+async def claim_all_async(client: AsyncClient, queue: str, count: int) -> list[Claim]:
+    """The same without blocking."""
+    claims: list[Claim] = []
+    while len(claims) < count:
+        more = await client.claim(queue, n=count - len(claims), wait_s=30)
+        assert more, f"{len(claims)} of {count} were granted"
+        claims += more
+    return claims
 
 
 def await_leaders(client: Client, timeout_s: float = 30) -> m.Described:

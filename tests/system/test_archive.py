@@ -90,7 +90,7 @@ def end_tasks(client: Client) -> dict[TaskId, Task]:
         if task.payload == b"cancel":
             client.cancel(task.id)
     for queue in QUEUES * 2 * EACH:
-        for claim in client.claim(queue, lease_s=30, wait_s=5):
+        for claim in client.claim(queue, lease_s=30, wait_s=30):
             client.update(claim, b"begun")
             client.update(claim, bytes(range(256)))
             if claim.payload == b"complete":
@@ -156,7 +156,7 @@ def end_one_in_each_partition(client: Client) -> list[TaskId]:
     while len({partition_of(task_id, PARTITIONS) for task_id in made}) < PARTITIONS:
         made.append(client.enqueue("marks", b"mark"))
     for _ in made:
-        for claim in client.claim("marks", wait_s=5):
+        for claim in client.claim("marks", wait_s=30):
             client.complete(claim)
     await_true(lambda: client.count("marks", states=["completed"]) == len(made), client, "all marks end")
     return made

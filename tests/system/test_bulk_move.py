@@ -39,7 +39,8 @@ def work(cluster: LocalCluster, queue: str, done: Counter[bytes], over: threadin
                 client.complete(claim)
 
 
-def test_tasks_that_killed_movers_move_are_each_done_once(cluster: LocalCluster) -> None:
+def test_tasks_that_killed_movers_move_are_each_done_once(calm: LocalCluster) -> None:
+    cluster = calm
     payloads = [f"{number}".encode() for number in range(TASKS)]
     done, over = Counter[bytes](), threading.Event()
     with Client(cluster.addresses, timeout_s=60) as client:

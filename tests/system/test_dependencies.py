@@ -9,7 +9,7 @@ import pytest
 from skuld_py import AsyncClient, Client
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.model.ids import TaskId, partition_of
-from system.conftest import await_leaders
+from system.conftest import await_leaders, claim_all_async
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 PARTITIONS = 8
@@ -35,7 +35,7 @@ def test_a_dependent_is_let_go_although_the_leader_of_what_it_needs_is_killed(cl
         claim = client.claim_one("first", lease_s=600, wait_s=30)
         assert claim is not None and client.claim("then", wait_s=0.5) == []
 
-        index = cluster.addresses.index(client.status().partitions[partition_of(first, PARTITIONS)].leader)
+        index = cluster.addresses.index(await_leaders(client).partitions[partition_of(first, PARTITIONS)].leader)
         cluster.kill_node(index)
         client.complete(claim, b"done")
         held = client.claim_one("then", lease_s=600, wait_s=60)
@@ -47,9 +47,9 @@ def test_a_dependent_is_let_go_although_the_leader_of_what_it_needs_is_killed(cl
         await_leaders(client)
 
 
-def test_a_join_a_chain_and_what_fails_with_the_asynchronous_client(cluster: LocalCluster) -> None:
+def test_a_join_a_chain_and_what_fails_with_the_asynchronous_client(calm: LocalCluster) -> None:
     async def live() -> None:
-        async with AsyncClient(cluster.addresses) as client:
+        async with AsyncClient(calm.addresses) as client:
             firsts = await client.enqueue_many("first", [b"x"] * 20)
             join = await client.enqueue("join", b"all", deps=firsts)
             tail = await client.enqueue("tail", b"last", deps=[join])
@@ -58,8 +58,7 @@ def test_a_join_a_chain_and_what_fails_with_the_asynchronous_client(cluster: Loc
             assert states == dict.fromkeys([join, tail, doomed], "blocked")
 
             for queue, count in (("first", 20), ("join", 1)):
-                claims = await client.claim(queue, n=count, wait_s=10)
-                assert len(claims) == count
+                claims = await claim_all_async(client, queue, count)
                 await asyncio.gather(*map(client.complete, claims))
             held, = await client.claim("tail", wait_s=10)
             assert held.id == tail

@@ -32,7 +32,7 @@ from skuld_py.runtime.clearance import MAY
 from skuld_py.runtime.zookeeper.clusters import change_parameters
 from skuld_py.runtime.zookeeper.servers import Servers
 from skuld_py.wire.codec import Envelope, MalformedRequest, decode, encode
-from system.conftest import SKEW_MS, await_leaders, linger
+from system.conftest import LONG_SESSION_MS, SKEW_MS, await_leaders, linger
 from tests import strategies
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -62,7 +62,7 @@ def skuld(cluster: LocalCluster, *arguments: str) -> Any:
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory = tmp_path_factory.mktemp("keyed")
-    with LocalCluster(directory, skew_ms=SKEW_MS, session_ms=2_000, is_keyed=True) as made:
+    with LocalCluster(directory, skew_ms=SKEW_MS, session_ms=LONG_SESSION_MS, is_keyed=True) as made:
         with Client(made.addresses, timeout_s=30, key=made.key) as client:
             await_leaders(client)
         for role in CLIENT_ROLES:
@@ -159,7 +159,7 @@ def test_strangers_are_shown_nothing_by_nodes_and_by_zookeeper(keyed: LocalClust
     key = read_cluster_key(keyed.cluster_key or Path())
     for stranger, code in ((None, "key_needed"), (ClientKey("eve", fresh(), key.pair.public), "denied"),
                            (ClientKey("eve", fresh(), fresh().public), "wrong_cluster_key")):
-        with Client(keyed.addresses, key=stranger, timeout_s=2) as client, pytest.raises(Refused) as refused:
+        with Client(keyed.addresses, key=stranger, timeout_s=10) as client, pytest.raises(Refused) as refused:
             client.status()
         assert refused.value.code == code
     eve = KazooClient(hosts=keyed.zookeeper_hosts)
@@ -245,7 +245,14 @@ def test_the_key_of_claims_is_replaced_and_nobody_who_works_notices(keyed: Local
         client.complete_many(held, [b"held"] * len(held))
 
 
-def test_a_node_without_its_directory_comes_back_with_another_key(keyed: LocalCluster) -> None:
+def test_a_node_without_its_directory_comes_back_with_another_key(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, skew_ms=SKEW_MS, session_ms=2_000, is_keyed=True) as made:
+        with Client(made.addresses, timeout_s=30, key=made.key) as client:
+            await_leaders(client)
+        come_back_without_directory(made)
+
+
+def come_back_without_directory(keyed: LocalCluster) -> None:
     name = keyed.addresses[2]
     before = [row["key"] for row in skuld(keyed, "keys", "list")["keys"] if row["name"] == name]
     keyed.kill_node(2)

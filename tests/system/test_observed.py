@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from skuld_py.client.client import Client
 from skuld_py.demo.readiness import what_is_missing
 from skuld_py.embedded.local import LocalCluster
+from system.conftest import claim_all
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -47,9 +48,9 @@ def test_a_scrape_shows_the_election_after_a_kill_and_the_log_tells_the_story(
         found = [SHOWN.search(cluster.node_log(index).read_text()) for index in range(3)]
         urls = [each[0] for each in found if each is not None]
         assert len(urls) == 3
-        with Client(cluster.addresses) as client:
+        with Client(cluster.addresses, timeout_s=30) as client:
             client.enqueue_many("observed", [b"x"] * 8)
-            assert len(client.claim("observed", n=3)) == 3
+            claim_all(client, "observed", 3)
         until(lambda: sum(scrape(url).get('skuld_queue_tasks{"queue": "observed", "state": "waiting"}', 0)
                           for url in urls) == 5)
         assert sum(scrape(url)["skuld_claims_granted_total{}"] for url in urls) == 3

@@ -222,10 +222,10 @@ def test_every_member_is_promoted_and_no_call_fails(operated: LocalCluster) -> N
 def test_a_frozen_partition_waits_for_its_leader_and_goes_on_with_it(operated: LocalCluster) -> None:
     cluster = operated
     with Client(cluster.addresses, timeout_s=20) as client:
-        await_status(client, is_whole, PATIENCE_S)
-        leader = client.status().partitions[0].leader
+        status = await_status(client, is_whole, PATIENCE_S)
+        leader = status.partitions[0].leader
         index = cluster.addresses.index(leader)
-        led = [row.partition for row in client.status().partitions if row.leader == leader]
+        led = [row.partition for row in status.partitions if row.leader == leader]
         others = [address for address in cluster.addresses if address != leader]
         skuld("freeze", "--reason", "a new switch", "--nodes", others[0])
         with traffic(cluster) as made:
@@ -242,5 +242,5 @@ def test_a_frozen_partition_waits_for_its_leader_and_goes_on_with_it(operated: L
             sys.stdout.write(f"\nfrozen partitions {led} are granted again {took_s:.1f} s after the start of"
                              f" {leader}\n")
         skuld("unfreeze", "--nodes", others[0])
-        await_status(client, is_whole, PATIENCE_S)
-        assert len({*(row.leader for row in client.status().partitions)}) > 1
+        status = await_status(client, is_whole, PATIENCE_S)
+        assert len({*(row.leader for row in status.partitions)}) > 1

@@ -9,6 +9,7 @@ import pytest
 from gateway.asking import until_true
 from skuld_py import AsyncClient, Claim, Client, Fenced, Refused, Retry
 from skuld_py.embedded.local import LocalCluster
+from system.conftest import claim_all_async
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 TWICE = Retry(max_attempts=2, backoff_s=0)
@@ -57,8 +58,7 @@ def test_a_life_of_failures_with_the_asynchronous_client(shared: LocalCluster, q
     async def live() -> None:
         async with AsyncClient(shared.addresses) as client:
             ids = await client.enqueue_many(queue, [b"x"] * 20, retry=Retry(max_attempts=1))
-            claims = await client.claim(queue, n=20, wait_s=10)
-            assert len(claims) == 20
+            claims = await claim_all_async(client, queue, 20)
             await asyncio.gather(*(client.fail(claim, f"error {index}") for index, claim in enumerate(claims)))
             errors = {claim.id: f"error {index}".encode() for index, claim in enumerate(claims)}
             assert {task.id: task.error for task in await client.get_many(ids)} == errors
@@ -66,7 +66,7 @@ def test_a_life_of_failures_with_the_asynchronous_client(shared: LocalCluster, q
 
             await client.retry(*ids[:11])
             await client.cancel(*ids[11:])
-            again = await client.claim(queue, n=20, wait_s=10)
+            again = await claim_all_async(client, queue, 11)
             assert sorted(claim.id for claim in again) == ids[:11]
             await client.retry(*ids[:3])
             assert {task.state for task in await client.get_many(ids[:3])} == {"claimed"}

@@ -16,7 +16,7 @@ from skuld_py.model.roles import CLIENTS
 from skuld_py.model.roster import Roster, make_row
 from skuld_py.runtime.zookeeper.clusters import connection, path_of
 from skuld_py.runtime.zookeeper.rosters import roster_path
-from system.conftest import await_leaders
+from system.conftest import await_leaders, claim_all
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -41,7 +41,7 @@ def test_a_cluster_is_secured_and_keeps_its_tasks_and_claims(cluster: LocalClust
     key = tmp_path / "cluster.key"
     with Client(cluster.addresses, timeout_s=30) as client:
         ids = client.enqueue_many("kept", [b"%d" % number for number in range(100)])
-        held, done = client.claim("kept", n=2, lease_s=600)
+        held, done = claim_all(client, "kept", 2, lease_s=600)
         client.complete(done, b"before")
 
     alive = skuld(cluster, "cluster", "secure", cluster.name, "--cluster-key", str(key))
