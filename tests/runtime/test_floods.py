@@ -17,6 +17,7 @@ import pytest
 import zmq
 
 from skuld_py.config import Parameters
+from skuld_py.embedded.ports import held_port
 from skuld_py.embedded.zookeeper import ZooKeeperServer
 from skuld_py.keys.pair import fresh
 from skuld_py.model.messages import Greet, Greeted
@@ -230,8 +231,7 @@ def test_a_node_with_few_files_is_reached_in_a_flood_and_ends_in_its_time(
         tmp_path: Path, held: contextlib.ExitStack) -> None:
     zookeeper = held.enter_context(ZooKeeperServer(tmp_path / "zookeeper"))
     create_cluster(zookeeper.hosts, Parameters("flooded", "id-of-flooded", partitions=2, replicas=1))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = int(server.getsockname()[1])
+    port = held_port(held, "127.0.0.1")
     command = [sys.executable, "-c", NODE, zookeeper.hosts, str(port), str(tmp_path / "data")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
         held.callback(node.kill)
