@@ -102,9 +102,9 @@ def test_a_loop_that_a_child_has_forgotten_still_wakes_in_its_parent(address: st
     async def end() -> bool:
         woken = asyncio.create_task(asyncio.to_thread(time.sleep, 0.1))
         began = time.monotonic()
-        await asyncio.wait([woken], timeout=5)
+        await asyncio.wait([woken], timeout=LONG_S)
         await client.close()
-        return time.monotonic() - began < 4
+        return time.monotonic() - began < LONG_S - 1
     try:
         before = loops[0].run_until_complete(client.enqueue("q", b"x"))
         made, = in_children(1, forget)

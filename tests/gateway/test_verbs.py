@@ -136,10 +136,11 @@ def test_nobody_is_told_to_hold_on_for_longer_than_is_safe(anybody: Asker, queue
 
     renewals = [anybody.post("renew", {**name, "lease_s": 100}).json["valid_s"],
                 anybody.post("renew_many", {"claims": [name], "lease_s": 100}).json["valid_s"]]
+    took_s = time.monotonic() - sent
 
     most = 100 * (1 - 2 * RATE) ** 2
     assert held["valid_s"] <= most + (answered - sent) and max(renewals) <= most
-    assert min(held["valid_s"], *renewals) > 99
+    assert min(held["valid_s"], *renewals) > 99 - took_s
 
 
 def test_a_claim_without_tasks_is_empty(anybody: Asker, queue: str) -> None:

@@ -379,8 +379,8 @@ def test_waking_ends_the_present_wait_or_the_next_and_no_later_one() -> None:
         for _ in range(3):
             anna.wake()
         started = time.monotonic()
-        anna.wait(int(WAIT_S * 1000))
-        assert time.monotonic() - started < WAIT_S / 2
+        anna.wait(60_000)
+        assert time.monotonic() - started < 50
         anna.wait(20)
         assert time.monotonic() - started >= 0.02
 
@@ -395,8 +395,8 @@ def test_waking_a_full_pipe_or_a_closed_transport_is_harmless() -> None:
         for _ in range(100_000):
             anna.wake()
         while_full = time.monotonic()
-        anna.wait(int(WAIT_S * 1000))
-        assert time.monotonic() - while_full < WAIT_S / 2
+        anna.wait(60_000)
+        assert time.monotonic() - while_full < 50
     anna.wake()
     anna.close()
 

@@ -100,11 +100,13 @@ def test_higher_priorities_go_first_and_the_older_among_equals(
 
 
 def test_who_waits_gets_the_task_that_becomes_claimable(door: Door, queue: str) -> None:
+    begun = time.monotonic()
     task_id = door.enqueue(queue, b"x", after_s=1.0)
 
-    assert door.claim(queue) == []
+    early = door.claim(queue)
     started = time.monotonic()
-    held, = door.claim(queue, wait_s=20)
+    assert not early or started - begun >= 1.0 - SKEW_MS / 1000
+    held, = early or door.claim(queue, wait_s=20)
     assert held.id == task_id and time.monotonic() - started < 10
 
 
@@ -161,9 +163,13 @@ def test_a_task_is_not_claimed_before_its_time(door: Door, queue: str) -> None:
     enqueued = time.monotonic()
     task_id = door.enqueue(queue, b"x", after_s=1.5)
 
-    assert door.get(task_id).state == "scheduled" and door.claim(queue) == []
-    assert one(door, queue).id == task_id
-    assert time.monotonic() - enqueued >= 1.5 - SKEW_MS / 1000
+    def is_early() -> bool:
+        return time.monotonic() - enqueued < 1.5 - SKEW_MS / 1000
+    assert door.get(task_id).state == "scheduled" or not is_early()
+    early = door.claim(queue)
+    assert not early or not is_early()
+    assert (early or [one(door, queue)])[0].id == task_id
+    assert not is_early()
 
 
 def test_a_task_that_nobody_claims_in_time_expires(door: Door, queue: str) -> None:
@@ -192,12 +198,15 @@ def test_what_fails_as_often_as_it_may_is_dead_with_its_error_until_it_is_retrie
 
 def test_a_failed_task_rests_as_its_policy_says(door: Door, queue: str) -> None:
     task_id = door.enqueue(queue, b"x", backoff_s=1.5)
-    door.fail(one(door, queue), "no")
+    held = one(door, queue)
     failed = time.monotonic()
+    door.fail(held, "no")
 
-    assert door.get(task_id).state == "scheduled"
+    def is_resting() -> bool:
+        return time.monotonic() - failed < 1.5 * 0.9 - SKEW_MS / 1000
+    assert door.get(task_id).state == "scheduled" or not is_resting()
     assert one(door, queue).id == task_id
-    assert time.monotonic() - failed >= 1.5 * 0.9 - SKEW_MS / 1000 - 0.5
+    assert not is_resting()
 
 
 def test_a_task_that_kills_its_workers_is_stopped_by_the_count_of_its_claims(door: Door, queue: str) -> None:
@@ -465,8 +474,9 @@ def test_a_claim_that_lapsed_is_granted_again_after_the_skew_bound(door: Door, q
     asked = time.monotonic()
     first = one(door, queue, lease_s=1)
 
-    assert door.claim(queue) == []
-    second = one(door, queue)
+    early = door.claim(queue)
+    assert not early or time.monotonic() - asked >= 1
+    second = early[0] if early else one(door, queue)
     assert time.monotonic() - asked >= 1
     assert second.id == first.id == task_id and second.token > first.token
     assert door.get(task_id).payload == b"x" and len(door.get(task_id).outcomes) == 2

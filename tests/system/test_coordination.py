@@ -285,5 +285,5 @@ def stay_at_work(load: Load, client: Client, claims: list[Claim]) -> None:
         while len(load.acked) == acked:
             client.count("held")
             load.is_over.wait(PACE_S / 4)
-            assert time.monotonic() - started < 5, "nothing was enqueued"
+            assert time.monotonic() - started < 30, "nothing was enqueued"
     assert not load.errors

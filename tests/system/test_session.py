@@ -13,8 +13,8 @@ from skuld_py.embedded.local import LocalCluster
 pytestmark = pytest.mark.cluster
 
 
-def test_the_readme_session(cluster: LocalCluster) -> None:
-    with Client(cluster.addresses[:2]) as client:
+def test_the_readme_session(calm: LocalCluster) -> None:
+    with Client(calm.addresses[:2]) as client:
         assert client.count() == 0
 
         task_id = client.enqueue("general", b"sup?")
@@ -24,9 +24,10 @@ def test_the_readme_session(cluster: LocalCluster) -> None:
 
         first = client.claim_one("general", lease_s=1)
         assert first is not None and first.id == task_id and first.payload == b"sup?"
-        assert client.claim("general") == []
+        second = client.claim_one("general", lease_s=10)
+        assert second is None or first.remaining_s < 0, "a machine that stood still asks when the lease is over"
 
-        second = client.claim_one("general", lease_s=10, wait_s=5)
+        second = second or client.claim_one("general", lease_s=10, wait_s=30)
         assert second is not None and second.id == task_id
         assert second.token > first.token
         assert first.remaining_s < 0, "the task was granted again while the first holder still held it"
@@ -42,14 +43,14 @@ def test_the_readme_session(cluster: LocalCluster) -> None:
 def test_renew_update_release_and_the_fence(shared: LocalCluster, queue: str) -> None:
     with Client(shared.addresses) as client:
         task_id = client.enqueue(queue, b"work")
-        first = client.claim_one(queue, lease_s=1)
+        first = client.claim_one(queue, lease_s=30)
         assert first is not None
         assert client.update(first, [b"a", b"b"]) == 2
-        client.renew(first, lease_s=30)
-        assert first.remaining_s > 25
+        client.renew(first, lease_s=300)
+        assert first.remaining_s > 250
 
         client.release(first)
-        second = client.claim_one(queue, wait_s=5)
+        second = client.claim_one(queue, wait_s=30)
         assert second is not None and second.token > first.token
         with pytest.raises(Fenced):
             client.renew(first)
@@ -99,13 +100,16 @@ def test_a_parked_claim_is_woken_by_an_enqueue_elsewhere(shared: LocalCluster, q
 
     with Client(shared.addresses[:1]) as waiting, Client(shared.addresses[2:]) as other, \
             ThreadPoolExecutor(1) as pool:
+        took_s: list[float] = []
         for _ in range(6):
-            parked = pool.submit(waiting.claim, queue, wait_s=20)
+            parked = pool.submit(waiting.claim, queue, wait_s=40)
             start = time.monotonic()
             other.enqueue(queue, b"x")
-            claims = parked.result(timeout=10)
-            assert len(claims) == 1 and time.monotonic() - start < 3
+            claims = parked.result(timeout=30)
+            took_s.append(time.monotonic() - start)
+            assert len(claims) == 1
             waiting.complete_many(claims)
+    assert sorted(took_s)[-2] < 3, "one of them may meet a machine that stands still"
 
 
 def test_bad_input_is_refused_by_name_and_the_nodes_stay_up(shared: LocalCluster, queue: str) -> None:

@@ -98,7 +98,8 @@ def runner() -> Iterator[asyncio.Runner]:
 @pytest.fixture(scope="module")
 def closed(runner: asyncio.Runner) -> dict[str, Any]:
     """A client of each kind, closed twice."""
-    blocking, awaited = (Client(NOBODY), MemoryClient()), (AsyncClient(NOBODY), AsyncMemoryClient())
+    blocking = Client(NOBODY, timeout_s=600), MemoryClient()
+    awaited = AsyncClient(NOBODY, timeout_s=600), AsyncMemoryClient()
     for _ in range(2):
         for client in blocking:
             client.close()
