@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -30,13 +30,13 @@ def request(number: int, is_idempotent: bool) -> m.Message:
 
 
 def blocking(addresses: list[str], *, is_idempotent: bool, timeout_s: float, calls: int = 1,
-             only: str = "") -> list[Outcome]:
+             only: str = "", reached: Sequence[str] = ()) -> list[Outcome]:
     connection = Connection(addresses)
     outcomes: list[Outcome] = []
-    for number in range(calls):
+    for number, each in enumerate([*reached, *[only] * calls]):
         try:
             outcomes.append(connection.call(request(99 + number, is_idempotent), timeout_s,
-                                            is_idempotent=is_idempotent, only=only))
+                                            is_idempotent=is_idempotent, only=each))
         except SkuldError as error:
             outcomes.append(error)
     connection.close()
@@ -44,14 +44,14 @@ def blocking(addresses: list[str], *, is_idempotent: bool, timeout_s: float, cal
 
 
 def awaited(addresses: list[str], *, is_idempotent: bool, timeout_s: float, calls: int = 1,
-            only: str = "") -> list[Outcome]:
+            only: str = "", reached: Sequence[str] = ()) -> list[Outcome]:
     async def all_of_them() -> list[Outcome]:
         connection = AsyncConnection(addresses)
         outcomes: list[Outcome] = []
-        for number in range(calls):
+        for number, each in enumerate([*reached, *[only] * calls]):
             try:
                 outcomes.append(await connection.call(request(99 + number, is_idempotent), timeout_s,
-                                                      is_idempotent=is_idempotent, only=only))
+                                                      is_idempotent=is_idempotent, only=each))
             except SkuldError as error:
                 outcomes.append(error)
         await connection.close()
@@ -134,10 +134,11 @@ def test_what_may_be_asked_twice_is_asked_elsewhere_when_a_node_vanishes(
     monkeypatch.setattr(pursuit, "ATTEMPT_S", LONG_S)
     with scripted(lambda n, _: COUNTED) as one, scripted(lambda n, _: COUNTED) as other:
         one.vanishes_at = 2
-        outcomes = call([one.address, other.address], is_idempotent=True, timeout_s=LONG_S, calls=8)
+        both_of_them = [one.address, other.address]  # else all calls may end before there is a line to one
+        outcomes = call(both_of_them, is_idempotent=True, timeout_s=LONG_S, calls=8, reached=both_of_them)
 
-    assert [type(outcome) for outcome in outcomes] == [m.Counted] * 8
-    assert len(one.asked) == 2 and len(other.asked) == 7
+    assert [type(outcome) for outcome in outcomes] == [m.Counted] * 10
+    assert len(one.asked) == 2 and len(other.asked) == 9
 
 
 @both
