@@ -44,6 +44,7 @@ from skuld_py.model.history import EMPTY_HISTORY, EXHAUSTED, TIME_MS_MAX, Histor
 from skuld_py.model.ids import TaskId, from_text, time_of, to_text, to_texts
 from skuld_py.model.names import check_name
 from skuld_py.model.outcomes import FIRST_TOKEN, RESULT_SEQ
+from skuld_py.model.prelude import TIME_MS_MAX as CALENDAR_MS_MAX
 from skuld_py.model.task import DEATHS, ClaimView, LogEntry, Task, view
 
 Row = tuple[Any, ...]
@@ -84,7 +85,8 @@ COLUMNS = {
     "schema_version": "int", "digest": "string",
 }
 """What a file of the archive has, with Spark's types. New ones go to the end: older files show null there."""
-_PAYLOAD, _RESULT, _CLAIMS, _LOGS = map([*COLUMNS].index, ("payload", "result", "claims", "logs"))
+_PAYLOAD, _RESULT, _CLAIMS, _LOGS, _ENDED = map(
+    [*COLUMNS].index, ("payload", "result", "claims", "logs", "ended_ms"))
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 STORED_SCHEMA = f"{SCHEMA}, batch string"
 """With the column that the directory of a batch gives."""
@@ -228,7 +230,10 @@ class Rows:
                     for (record, digest), text in zip(given, texts, strict=True)]
         except ValueError as error:
             raise Refused("not_written", f"a record cannot be read: {error}") from None
-        self._store.write(batch, self._dated(rows))
+        rows = list(self._dated(rows))
+        if max((row[_ENDED] or 0 for row in rows), default=0) > CALENDAR_MS_MAX:
+            raise Refused("not_written", "a record cannot be read: it ended behind the year 9999")
+        self._store.write(batch, rows)
 
 
 def task_of(row: Mapping[str, Any]) -> Task:

@@ -293,13 +293,14 @@ def _rows(record: bytes) -> Iterator[tuple[int, int, int, Max, str]]:
 def _is_mark(token: int, a: int, b: int, kind: int, size: int) -> bool:
     if kind or size or not a:
         return False
-    return token in (CANCELLED, REVIVED) or (token == DIED and b & (1 << _REASON_BITS) - 1 > 0)
+    return token in (CANCELLED, REVIVED) or (token == DIED and 0 < b & (1 << _REASON_BITS) - 1 <= PERMANENT)
 
 
 def undated(record: bytes) -> bytes:
-    """The record as it was before ``DEATH_TIME_RULES``: a mark of death does not say when. It is sound."""
+    """The record as it was before ``DEATH_TIME_RULES``: a mark of death does not say when. One that is damaged is
+    as it was."""
     at = HISTORY_HEAD.size
-    while at < len(record):
+    while at + CLAIM.size <= len(record):
         token, round_, cause, _, _ = CLAIM.unpack_from(record, at)
         if token > DIED:
             break

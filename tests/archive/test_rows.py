@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import attrs
 import pytest
@@ -15,6 +17,7 @@ from skuld_py.archive.rows import (
     COLUMNS,
     SCHEMA_VERSION,
     BatchNames,
+    Rows,
     attempts_of,
     batch_name,
     day_of,
@@ -32,10 +35,20 @@ from skuld_py.client.reading import task_of as client_task_of
 from skuld_py.errors import Refused
 from skuld_py.model import columns
 from skuld_py.model.body import Body, Header, Retry, encode_body
-from skuld_py.model.history import HISTORY_HEAD, encode_claim
+from skuld_py.model.history import (
+    DEP_FAILED,
+    DIED,
+    HISTORY_HEAD,
+    PERMANENT,
+    cause_of,
+    encode_claim,
+    encode_mark,
+    undated,
+)
 from skuld_py.model.ids import IdMint, to_text
 from skuld_py.model.messages import TaskRow
 from skuld_py.model.outcomes import FIRST_TOKEN, RESULT_SEQ
+from skuld_py.model.prelude import TIME_MS_MAX as CALENDAR_MS_MAX
 from skuld_py.model.prelude import Prelude
 from skuld_py.model.task import Task
 
@@ -242,3 +255,29 @@ def test_a_task_is_as_it_ended_whatever_the_clock_of_an_archiver_says() -> None:
     row = dict(zip(COLUMNS, row_of_record(record, to_text(record[0]), "c", 7), strict=True))
 
     assert (row["state"], row["death"], row["ended_ms"]) == ("dead", "exhausted", (1 << 40) + 9_000)
+
+
+def record_with(history: bytes) -> Record:
+    return (NOON_MS.to_bytes(8, "big") + bytes(12), encode_body(Header("q").encode(), b""), history, ())
+
+
+@pytest.mark.parametrize("history", [
+    bytes(24) + bytes(10), encode_mark(DIED, 1, cause_of(PERMANENT + 1, 5)), encode_mark(DIED, 1, cause_of(0, 5)),
+    encode_mark(DIED, 1, cause_of(DEP_FAILED, CALENDAR_MS_MAX + 1)),
+    encode_mark(DIED, 1, cause_of(DEP_FAILED, 1 << 55)), HISTORY_HEAD.pack(CALENDAR_MS_MAX + 1, FIRST_TOKEN, 0)])
+def test_a_history_that_a_hostile_node_made_up_is_refused(history: bytes) -> None:
+    """And passed on to releases that know no times of deaths it is what it was."""
+    stored: list[object] = []
+    store = SimpleNamespace(begin=None, settled=None, end=None, write=lambda *given: stored.append(given))
+    with pytest.raises(Refused, match="a record cannot be read") as refused:
+        Rows(store, "prod").write("b", [(record_with(history), 1)])  # type: ignore[arg-type]
+    assert refused.value.code == "not_written" and stored == []
+    assert undated(history)[:HISTORY_HEAD.size] == history[:HISTORY_HEAD.size]
+
+
+def test_the_last_moment_that_a_calendar_has_is_written() -> None:
+    stored: list[Any] = []
+    store = SimpleNamespace(begin=None, settled=None, end=None, write=lambda batch, rows: stored.extend(rows))
+    history = encode_mark(DIED, 1, cause_of(DEP_FAILED, CALENDAR_MS_MAX))
+    Rows(store, "prod").write("b", [(record_with(history), 1)])  # type: ignore[arg-type]
+    assert dict(zip(COLUMNS, stored[0], strict=True))["ended_ms"] == CALENDAR_MS_MAX
