@@ -7,6 +7,7 @@ path. Rows stand in the order of their ids, with statistics, so that readers ski
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from errno import EDQUOT, ENOSPC
 from functools import cache
 from pathlib import Path
@@ -18,12 +19,38 @@ import pyarrow.parquet as pq
 
 from skuld_py.archive.manifest import File
 from skuld_py.archive.rows import COLUMNS, Row
+from skuld_py.errors import Refused
 
 FAILURES = (OSError, pa.ArrowException)
 MAKE_ROOM = "; make room there, and run it again"
 _TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(),
           "boolean": pa.bool_(), "timestamp": pa.timestamp("ms", "UTC")}
 _NAMES = tuple(COLUMNS)
+
+
+class Unread(Refused):
+    """A file cannot be read, which is named, with the remedy. ``is_gone``: it is not there."""
+
+    def __init__(self, code: str, path: Path, problem: str, *, is_gone: bool = False) -> None:
+        super().__init__(code, f"root: {path} {problem}", path=str(path))
+        self.path = path
+        self.is_gone = is_gone
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What fails is told of this file: what no disk says and is not for want of memory, its bytes are to blame
+    for. Nothing may be written meanwhile."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise Unread("not_read", path, "is not there; if the archive was compacted meanwhile, ask again, or else"
+                     " restore it from a copy of the archive", is_gone=True) from None
+    except FAILURES as error:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
+            raise
+        raise Unread("damaged_file", path, f"is damaged: {said(error)}; restore it from a copy of the"
+                     " archive") from None
 
 
 @cache
@@ -79,7 +106,9 @@ def todays(table: pa.Table, names: Sequence[str], told: Mapping[str, str] | None
 def has_more(path: Path) -> bool:
     """Whether a file has columns, or fields of a column's records, that this release does not know: Arrow makes
     one record of another without a word of what is left out."""
-    return not set(_names_of(pq.read_schema(path))) <= set(_names_of(SCHEMA))
+    with reading(path):
+        found = pq.read_schema(path)
+    return not set(_names_of(found)) <= set(_names_of(SCHEMA))
 
 
 def _names_of(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
@@ -93,7 +122,8 @@ def _names_of(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
 
 def lacks_ends(path: Path) -> bool:
     """Whether a file has tasks of which nobody knows when they ended, or does not say."""
-    found = pq.read_metadata(path)
+    with reading(path):
+        found = pq.read_metadata(path)
     at = found.schema.names.index("ended_ms")
     told = [found.row_group(number).column(at).statistics for number in range(found.num_row_groups)]
     return any(each is None or each.null_count != 0 for each in told)
@@ -130,13 +160,14 @@ def digests_of(path: Path, among: Collection[str] = ()) -> list[tuple[str, str]]
     """The id and the digest of each row, or of those alone that are among some."""
     wanted = ((pc.field("id") >= min(among)) & (pc.field("id") <= max(among))
               & pc.field("id").isin([*among])) if among else None
-    found = pq.read_table(path, columns=["id", "digest"], filters=wanted, partitioning=None)
+    with reading(path):
+        found = pq.read_table(path, columns=["id", "digest"], filters=wanted, partitioning=None)
     return list(zip(found.column("id").to_pylist(), found.column("digest").to_pylist(), strict=True))
 
 
 def ids_by_groups(path: Path, first: int) -> Iterator[list[str]]:
     """The ids of each row group of a file, from one on."""
-    with pq.ParquetFile(path) as file:
+    with reading(path), pq.ParquetFile(path) as file:
         for number in range(first, file.num_row_groups):
             yield file.read_row_group(number, columns=["id"], use_threads=False).column("id").to_pylist()
 
@@ -145,14 +176,22 @@ def without(path: Path, ids: Sequence[str], draft: Path) -> dict[str, Any]:
     """Write the rows of a file, but for these, as a draft, in the columns that it has, a row group at a time: one
     that compaction has made may be larger than memory. What a manifest says of them; nothing when none is left."""
     gone, bounds = pa.array(ids, pa.string()), dict[str, Any]()
-    with pq.ParquetFile(path) as file, writer_of(draft, file.schema_arrow) as writer:
-        for number in range(file.num_row_groups):
-            found = file.read_row_group(number, use_threads=False)
+    with reading(path):
+        schema = pq.read_schema(path)
+    with writer_of(draft, schema) as writer:
+        for found in _groups(path):
             left = found.filter(pc.invert(pc.is_in(found.column("id"), gone)))
             if left.num_rows:
                 writer.write_table(left)
                 bounds = joined_bounds(bounds, bounds_of(left)) if bounds else bounds_of(left)
     return bounds
+
+
+def _groups(path: Path) -> Iterator[pa.Table]:
+    """The rows of a file, a row group at a time."""
+    with reading(path), pq.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number, use_threads=False)
 
 
 def said(error: Exception) -> str:

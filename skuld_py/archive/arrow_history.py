@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skuld_py.archive.arrow_files import FAILURES, SCHEMA, said, todays
+from skuld_py.archive.arrow_files import FAILURES, SCHEMA, reading, said, todays
 from skuld_py.archive.filters import Condition, Filters
 from skuld_py.archive.live import Live, has_only
 from skuld_py.archive.manifest import File
@@ -103,9 +103,9 @@ class ArrowHistory:
     def _tables(self, file: File, columns: Sequence[str], number: int = 0) -> Iterator[tuple[int, pa.Table]]:
         """Row group by row group from this one on, those alone that have the id; each with its number."""
         task_id = None if self._filters.id is None else str(self._filters.id)
-        count = number + 1
+        path, count = self._root / file.path, number + 1
         while number < count:
-            with pq.ParquetFile(self._root / file.path) as opened:
+            with reading(path), pq.ParquetFile(path) as opened:
                 count = opened.num_row_groups
                 while number < count and task_id is not None and _lacks(opened, number, task_id):
                     number += 1
@@ -162,6 +162,4 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        where = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
-        raise Refused("not_read", f"root: {where}{said(error)}; if the archive was compacted meanwhile, ask again"
-                      ) from None
+        raise Refused("not_read", f"root: {said(error)}") from None

@@ -17,6 +17,8 @@ Days that are too old are counted back from the newest end in the archive, which
 not from a clock here that is ahead of it: set forward, it would have all that was ever archived removed. So an
 archive to which nothing comes any more keeps its last days.
 
+A file that cannot be read is named, and keeps from compaction what is of its day and queue, and nothing else.
+
 Files of an earlier layout, ``batch=B/queue=Q/day=D``, are taken over in the same way: of a task that stands there
 twice the row of the newest batch, and none if the live files have it already. All rows of a task have one queue
 and one day (that of its id), so a queue and a day are taken over by themselves. The new files are open, for the
@@ -40,10 +42,12 @@ import pyarrow.parquet as pq
 from skuld_py.archive.arrow_files import (
     FAILURES,
     SCHEMA,
+    Unread,
     bounds_of,
     has_more,
     joined_bounds,
     lacks_ends,
+    reading,
     said,
     todays,
     writer_of,
@@ -78,7 +82,7 @@ OnPart = Callable[[str, str, float], None]
 class Compacted:
     """What was done: how many files became how many, of how many rows; how many were unlinked, and how many rows
     of days past were dropped. ``left``: how many small files were left alone, for the nodes may still have some of
-    their tasks."""
+    their tasks; ``unread``: those that cannot be read."""
 
     files: int = 0
     into: int = 0
@@ -86,6 +90,7 @@ class Compacted:
     unlinked: int = 0
     dropped: int = 0
     left: int = 0
+    unread: list[Unread] = attrs.field(factory=list)
 
 
 @attrs.frozen
@@ -135,16 +140,30 @@ class Compaction:
                                  for file in self._manifest.state.files.values())
             old = old_paths(self._root, self._manifest.state) if takes_over else iter(())
             for (queue, day), paths in _old_groups(old).items():
-                self._merge([_old_source(self._root, path) for path in paths], day, queue)
+                with self._passing():
+                    self._merge([_old_source(self._root, path) for path in paths], day, queue)
             for (day, queue), files in _small_groups(self._manifest.state.files.values()).items():
                 worth = files if least <= 2 else _of_one_size(files)
-                if len(worth) >= least and len(worth := self._known(worth)) >= least:
-                    self._merge([_source(file) for file in worth], day, queue)
+                with self._passing():
+                    if len(worth) >= least and len(worth := self._known(worth)) >= least:
+                        self._merge([_source(file) for file in worth], day, queue)
             self._tell()
             self._unlink(grace_ms)
         except FAILURES as error:
             raise Refused("not_written", f"root: could not be compacted: {said(error)}; nothing is lost") from None
         return self.done
+
+    @contextlib.contextmanager
+    def _passing(self) -> Iterator[None]:
+        """Note a file that cannot be read, and go on with others. Of one that another compaction has taken away
+        there is nothing to say."""
+        try:
+            yield
+        except Unread as unread:
+            state = self._manifest.refresh()
+            self._drafts.drop(state)
+            if not unread.is_gone or str(unread.path.relative_to(self._root)) in state.files:
+                self.done.unread.append(unread)
 
     def _known(self, files: Sequence[File]) -> list[File]:
         """Those of which no column would be lost."""
@@ -154,10 +173,16 @@ class Compaction:
         """Whole days, files of an earlier layout not before they are taken over. Of some tasks nobody knows when
         they ended, but they had when they were written: their files stay until that is as long ago."""
         old = [file for file in self._manifest.state.files.values()
-               if file.day < day_of(before_ms) and not file.is_open and not (
-                   _is_written_since(path := self._root / file.path, before_ms) and lacks_ends(path))]
+               if file.day < day_of(before_ms) and not file.is_open and self._is_past(file, before_ms)]
         if old and self._put((), [file.path for file in old]):
             self.done.dropped += sum(file.rows for file in old)
+
+    def _is_past(self, file: File, before_ms: int) -> bool:
+        """Not if that cannot be read."""
+        path, is_past = self._root / file.path, False
+        with self._passing():
+            is_past = not (_is_written_since(path, before_ms) and lacks_ends(path))
+        return is_past
 
     def _merge(self, sources: Sequence[_Source], day: str, queue: str) -> None:
         is_old, seen = bool(sources[0].batch), self._manifest.state.version
@@ -194,7 +219,7 @@ class Compaction:
     def _without_live(self, table: pa.Table) -> pa.Table:
         """Of rows of an earlier layout those that no live file has."""
         bounds = bounds_of(table)
-        known = [pq.read_table(self._root / file.path, columns=["id"], partitioning=None).column("id")
+        known = [_ids(self._root / file.path)
                  for file in self._manifest.state.files.values()
                  if file.queue == table.column("queue")[0].as_py() and file.first_id <= bounds["last_id"]
                  and file.last_id >= bounds["first_id"]]
@@ -239,7 +264,8 @@ def _unseen(day: str, queue: str, share: float) -> None:
 
 def _is_written_since(path: Path, at_ms: int) -> bool:
     """Whether a file is so new, to go by the disk's clock."""
-    return path.stat().st_mtime * 1000 >= at_ms
+    with reading(path):
+        return path.stat().st_mtime * 1000 >= at_ms
 
 
 def _clear(root: Path, path: str) -> None:
@@ -340,12 +366,17 @@ def _source(file: File) -> _Source:
 
 
 def _old_source(root: Path, path: str) -> _Source:
-    ids = pq.read_table(root / path, columns=["id"], partitioning=None).column("id")
+    ids = _ids(root / path)
     bounds = pc.min_max(ids)
     batch, queue, day, _ = path.split("/")
     return _Source(path, bounds["min"].as_py() or "", bounds["max"].as_py() or "", 0, len(ids),
                    batch.removeprefix("batch="),
                    queue.removeprefix("queue="), day.removeprefix("day="))
+
+
+def _ids(path: Path) -> Any:
+    with reading(path):
+        return pq.read_table(path, columns=["id"], partitioning=None).column("id")
 
 
 def _ranges(root: Path, sources: Sequence[_Source]) -> tuple[list[tuple[str, str | None]], set[str]]:
@@ -366,7 +397,7 @@ def _weights(path: Path, share: int, most: int) -> tuple[list[tuple[str, int]], 
     """How many bytes of memory the rows of a file take, so many or more together: each time an id among them, and
     their size. Of a large file there are fewer, with more bytes each. And what its heaviest row group takes."""
     found, first, size, heaviest = list[tuple[str, int]](), "", 0, 0
-    with pq.ParquetFile(path) as file:
+    with reading(path), pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             columns, group = _columns(file.metadata.row_group(number)), 0
             for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[number], columns=columns, use_threads=False):
@@ -407,7 +438,7 @@ def _part(path: Path, first: str, behind: str | None, is_heavy: bool) -> pa.Tabl
     """The rows of a file in a range of ids, a row group at a time, or some rows of one, and in this thread: with
     others Arrow holds tens of MB more."""
     parts = list[pa.Table]()
-    with pq.ParquetFile(path) as file:
+    with reading(path), pq.ParquetFile(path) as file:
         at = file.schema.names.index("id")
         for number in range(file.num_row_groups):
             known = file.metadata.row_group(number).column(at).statistics

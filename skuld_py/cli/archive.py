@@ -287,8 +287,7 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
     """Compact what is worth it, when there is nothing else to do. Where that fails it is said, and the next run
     tries again: all that was to be archived is."""
     from skuld_py.archive.archiver import IDLE_FILES
-    from skuld_py.cli.archive_compact import parts_shown, say_compacted
-    from skuld_py.cli.showing import print_event
+    from skuld_py.cli.archive_compact import parts_shown, say_compacted, say_uncompacted
     from skuld_py.errors import Refused
     from skuld_py.runtime.peeking import give_back
 
@@ -299,9 +298,10 @@ def _tidy(site: Site | None, keep_days: int | None, as_json: bool) -> None:
         with parts_shown(as_json) as on_part:
             done = site.compact(least=IDLE_FILES, keep_days=keep_days, takes_over=False, on_part=on_part)
     except Refused as error:
-        print_event(as_json, f"this is archived, and not compacted: {error}", event="uncompacted", code=error.code,
-                    message=error.message)
+        say_uncompacted(error, as_json)
         return
+    for unread in done.unread:
+        say_uncompacted(unread, as_json)
     if done.files or done.dropped:
         say_compacted(done, as_json)
 

@@ -18,8 +18,11 @@ from skuld_py.verbs.words import many
 
 if TYPE_CHECKING:
     from skuld_py.archive.compaction import Compacted, OnPart
+    from skuld_py.errors import Refused
 
 F = TypeVar("F", bound=Any)
+UNREAD = 1
+"""Exit code of a compaction that could not read some files."""
 
 
 def memory_from_system() -> None:
@@ -73,9 +76,13 @@ def compact(ctx: click.Context, root: str, keep_days: int | None, grace_s: float
         with parts_shown(as_json) as on_part:
             done.append(site.compact(keep_days=keep_days, grace_ms=round(grace_s * 1000), on_part=on_part))
         say_compacted(done[0], as_json)
+        for unread in done[0].unread:
+            say_uncompacted(unread, as_json)
     if not done:
         click.echo("interrupted; nothing is lost, and the next compaction goes on", err=True)
         ctx.exit(INTERRUPTED)
+    if done[0].unread:
+        ctx.exit(UNREAD)
 
 
 @contextmanager
@@ -107,3 +114,11 @@ def say_compacted(done: Compacted, as_json: bool) -> None:
                   " compacted once 'skuld archive' has left none of these")
     print_event(as_json, words, event="compacted", files=done.files, into=done.into, rows=done.rows,
                 unlinked=done.unlinked, dropped=done.dropped, left=done.left)
+
+
+def say_uncompacted(why: Refused, as_json: bool) -> None:
+    """What is left as it was, and why."""
+    from skuld_py.cli.showing import print_event
+
+    print_event(as_json, f"this is archived, and not compacted: {why}", event="uncompacted", code=why.code,
+                message=why.message)

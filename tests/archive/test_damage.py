@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from archive.ended import NOON_MS, plain
+from archive.test_arrow import write_old
 from archive.test_layout import TASKS, blob, file, ids_of, kept, rows_of
-from skuld_py.archive import drafts, manifest
+from skuld_py.archive import compaction, drafts, manifest
+from skuld_py.archive.arrow_history import ArrowHistory
 from skuld_py.archive.arrow_site import Site
+from skuld_py.archive.filters import Filters
+from skuld_py.archive.live import live
 from skuld_py.archive.manifest import Change, Manifest
+from skuld_py.cli.main import main
 from skuld_py.errors import Refused
 
 NOTHING = {"format": 1, "at_ms": 1, "add": [], "remove": [], "close": [], "forget": []}
@@ -158,3 +165,113 @@ def test_directories_that_another_has_made_are_durable_before_a_change_names_fil
     site.drafts.move({draft: "files/2026-12-01/q/x.parquet"})
 
     assert {site.root / each for each in ("files/2026-12-01/q", "files/2026-12-01", "files", "")} <= {*synced}
+
+
+# -- files that cannot be read --------------------------------------------------------------------------------
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def blot(path: Path) -> None:
+    """Its footer is whole."""
+    found = path.read_bytes()
+    end = len(found) - 8 - int.from_bytes(found[-8:-4], "little")
+    path.write_bytes(found[:4] + bytes(end - 4) + found[end:])
+
+
+DAMAGES = pytest.mark.parametrize(("damage", "code"), [
+    (cut, "damaged_file"), (blot, "damaged_file"), (Path.unlink, "not_read")])
+
+
+def closed_files(site: Site) -> dict[str, list[str]]:
+    """Of three queues two small files each, which are to be compacted."""
+    tasks = [plain(number, "abc"[number % 3], at_ms=NOON_MS + number) for number in range(6)]
+    for part in (tasks[:3], tasks[3:]):
+        site.store.write(f"b{part[0].payload!r}", rows_of(part))
+    site.store.settled(blob(tasks))
+    site.store.end(True)
+    files = sorted(site.manifest.refresh().files.values(), key=lambda file: file.first_id)
+    return {queue: [file.path for file in files if file.queue == queue] for queue in "abc"}
+
+
+@DAMAGES
+def test_a_file_that_cannot_be_read_is_named_and_other_queues_are_compacted(
+        site: Site, damage: Callable[[Path], None], code: str) -> None:
+    files = closed_files(site)
+    bad = site.root / files["b"][1]
+    damage(bad)
+
+    done = site.compact(grace_ms=0)
+
+    assert (done.files, done.into) == (4, 2)
+    assert [(each.code, each.path) for each in done.unread] == [(code, bad)]
+    assert f"root: {bad} is " in done.unread[0].message and "restore it from a copy" in done.unread[0].message
+    left = site.manifest.refresh().files
+    assert {*files["b"]} <= {*left} and not {*files["a"], *files["c"]} & {*left} and len(left) == 4
+    assert not [*site.drafts.own.glob("*.draft")]
+
+
+@DAMAGES
+def test_who_reads_an_archive_is_told_which_file_cannot_be_read(
+        site: Site, damage: Callable[[Path], None], code: str) -> None:
+    bad = site.root / closed_files(site)["b"][1]
+    damage(bad)
+
+    with pytest.raises(Refused, match="restore it from a copy") as refused:
+        [*ArrowHistory(live(site.root), Filters()).rows()]
+
+    assert refused.value.code == code and f"root: {bad} is " in refused.value.message
+
+
+def test_a_compaction_that_could_not_read_a_file_says_so_and_ends_with_1(site: Site) -> None:
+    bad = site.root / closed_files(site)["b"][1]
+    cut(bad)
+
+    answer = CliRunner().invoke(main, ["archive", "compact", str(site.root)], prog_name="skuld")
+
+    assert answer.exit_code == 1 and answer.stdout.startswith("compacted 4 files of 4 rows into 2,")
+    assert answer.stdout.splitlines()[-1].startswith(
+        f"this is archived, and not compacted: root: {bad} is damaged: Parquet magic bytes not found")
+
+
+def test_a_damaged_file_keeps_no_other_one_from_its_end(site: Site) -> None:
+    files = closed_files(site)
+    site.store.write("later", rows_of([plain(9, "a", at_ms=NOON_MS + 9 * 86_400_000)]))
+    bad = site.root / files["b"][1]
+    cut(bad)
+
+    done = site.compact(keep_days=1, grace_ms=0)
+
+    assert done.dropped == 5 and {each.path for each in done.unread} == {bad}
+    assert files["b"][1] in site.manifest.refresh().files and bad.exists()
+
+
+def test_a_damaged_file_of_an_earlier_layout_keeps_other_queues_from_nothing(site: Site) -> None:
+    write_old(site.root, "1")
+    old = live(site.root).old
+    cut(site.root / old[0])
+
+    done = site.compact(grace_ms=0)
+
+    assert [each.path for each in done.unread] == [site.root / old[0]]
+    assert done.files == len(old) - 1 and live(site.root).old == old[:1]
+
+
+def test_of_a_file_that_another_compaction_took_away_nothing_is_said(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = closed_files(site)
+    has_more = compaction.has_more
+
+    def overtaken(path: Path) -> bool:
+        monkeypatch.setattr(compaction, "has_more", has_more)
+        with Site.held(site.root) as other:
+            assert other.compact(grace_ms=-1).unlinked == 6
+        return has_more(path)
+    monkeypatch.setattr(compaction, "has_more", overtaken)
+
+    done = site.compact(grace_ms=0)
+
+    assert done.unread == [] and not any(path in site.manifest.refresh().files
+                                         for paths in files.values() for path in paths)

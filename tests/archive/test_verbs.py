@@ -20,7 +20,9 @@ from rich.console import Console
 from archive.ended import NOON_MS, plain
 from archive.test_causes import cancelled, died
 from archive.world import PARTITIONS, World, world
+from skuld_py.archive.arrow_files import Unread
 from skuld_py.archive.arrow_site import Site
+from skuld_py.archive.compaction import Compacted
 from skuld_py.archive.rows import COLUMNS, Row, day_of, row_of
 from skuld_py.cli.main import main
 from skuld_py.client.archiving import other_archive
@@ -338,6 +340,17 @@ def test_what_is_archived_and_cannot_be_compacted_is_archived(over: World, tmp_p
 
     assert answer.exit_code == 0 and len(over.deleted) == 4
     assert answer.stdout.splitlines()[-1].startswith("this is archived, and not compacted: root: could not be")
+def test_what_is_archived_beside_a_file_that_cannot_be_read_is_archived(over: World, tmp_path: Path,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = Unread("damaged_file", tmp_path / "x.parquet", "is damaged")
+    monkeypatch.setattr("skuld_py.archive.arrow_site.Site.compact", lambda *_, **__: Compacted(unread=[unread]))
+
+    answer = run(tmp_path)
+
+    assert answer.exit_code == 0 and len(over.deleted) == 4
+    assert answer.stdout.splitlines()[-1].startswith(f"this is archived, and not compacted: {unread}")
+
+
 @pytest.mark.parametrize(("options", "count"), [((), 1), (("--json",), 4)])
 def test_of_runs_that_found_nothing_to_do_programs_are_told_and_people_once(
         over: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...],
