@@ -46,6 +46,9 @@ def reading(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise Unread("not_read", path, "is not there; if the archive was compacted meanwhile, ask again, or else"
                      " restore it from a copy of the archive", is_gone=True) from None
+    except PermissionError:
+        raise Unread("not_read", path, "cannot be read: Permission denied; let this user read it, and enter the"
+                     " directories that it is in") from None
     except FAILURES as error:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
             raise
@@ -195,6 +198,8 @@ def _groups(path: Path) -> Iterator[pa.Table]:
 
 
 def said(error: Exception) -> str:
-    """Why Arrow or the disk failed, in a line; of a disk that is full what to do."""
+    """Why Arrow or the disk failed, in a line; of a disk that is full, or closed to this user, what to do."""
+    if isinstance(error, PermissionError) and error.filename:
+        return f"Permission denied at {error.filename2 or error.filename}; let this user write there"
     words = getattr(error, "strerror", None) or str(error).partition("\n")[0].rstrip(".")
     return words + (MAKE_ROOM if getattr(error, "errno", None) in (ENOSPC, EDQUOT) else "")

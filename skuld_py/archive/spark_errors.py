@@ -19,6 +19,9 @@ PACKAGES = ("; its package brings it, for s3a --conf"
             " spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2")
 
 _LACKING = re.compile(r"^Class \S+ not found|^No FileSystem for scheme")
+_STATE = re.compile(r"\bSQLSTATE: (\w\w)\w{3}\b")
+_OF_QUERIES = frozenset({"0A", "21", "22", "23", "38", "39", "42", "P0"})
+"""Classes of states that a query itself is to blame for, and not what it reads, nor Spark."""
 _CAUSE = re.compile(r"^Caused by: (?:(?:\w+\.)*([\w$]+): )?(.+)$", re.MULTILINE)
 _FIRST = re.compile(r"^(?!An error occurred)(?:: )?(?:(?:\w+\.)*([\w$]+(?:Exception|Error)): )?(\S.*)$",
                     re.MULTILINE)
@@ -34,3 +37,9 @@ def said(error: Exception) -> str:
     if kind and " " not in words:
         words = f"{kind}: {words}"
     return words + (PACKAGES if _LACKING.search(words) else "")
+
+
+def is_of_query(error: Exception) -> bool:
+    """Whether a query is to blame, which may show only while it runs, as where it divides by zero."""
+    found = _STATE.findall(str(error))
+    return bool(found) and _OF_QUERIES.issuperset(found)

@@ -22,7 +22,7 @@ from skuld_py.archive.live import live
 from skuld_py.archive.manifest import Manifest
 from skuld_py.archive.places import local_path, uri_of
 from skuld_py.archive.rows import STORED_SCHEMA
-from skuld_py.archive.spark_errors import FAILURES, MEMORY, said
+from skuld_py.archive.spark_errors import FAILURES, MEMORY, is_of_query, said
 from skuld_py.errors import Refused
 
 VIEW = "tasks"
@@ -94,7 +94,8 @@ def _each(frame: DataFrame, limit: int | None) -> Iterator[Sequence[Any]]:
     try:
         yield from asked.toLocalIterator()
     except FAILURES as error:
-        raise _refusal("not_read", "root", error) from None
+        is_bad = is_of_query(error)
+        raise _refusal("bad_sql" if is_bad else "not_read", "sql" if is_bad else "root", error) from None
 
 
 def _column(condition: Condition) -> Column:

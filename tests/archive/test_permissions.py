@@ -75,7 +75,7 @@ def test_a_root_that_cannot_be_reached_is_said_in_a_line(root: Path, words: tupl
     (DIRECTORY, COUNT, f"root: ROOT/{DIRECTORY} cannot be read: Permission denied; mend its permissions"),
     (DIRECTORY, ARCHIVE, f"root: ROOT/{DIRECTORY} cannot be read: Permission denied; mend its permissions"),
     (f"{DIRECTORY}/{1:020}.json", COUNT, f"root: ROOT/{DIRECTORY}/{1:020}.json cannot be read: Permission"),
-    ("FILE", LIST, "FILE"),
+    ("FILE", LIST, "root: ROOT/FILE cannot be read: Permission denied; let this user read it, and enter the"),
     ("batch=20251101/queue=q", COUNT, "root: ROOT/batch=20251101/queue=q cannot be read: Permission denied;"),
 ])
 def test_what_may_not_be_read_is_named(root: Path, closed: str, words: tuple[str, ...], said: str) -> None:
@@ -98,6 +98,29 @@ def test_a_root_that_may_not_be_written_to_is_said_in_a_line(root: Path, words: 
 
     assert said.startswith(f"error: root: {root} cannot be written to: Permission denied; name another one, or")
     assert said.count("\n") == 1
+
+
+def test_what_compaction_may_not_read_or_write_is_named(root: Path) -> None:
+    with Site.held(root) as site:
+        site.store.begin()
+        site.store.write("later", rows_of(TASKS[3:6], digest=6))
+        for number in (0, 3):
+            site.store.write(f"b{number}", rows_of([TASKS[number]], digest=7))
+        site.store.settled(b"".join(bytes(task.id) for task in TASKS[:6]))
+        site.store.end(True)
+    small = [file for file in live(root).files if file.queue == TASKS[0].queue]
+    (root / small[0].path).chmod(0)
+    unread = ran(root, *COMPACT)
+    (root / small[0].path).chmod(0o644)
+    (root / small[0].path).parent.chmod(0o555)
+    unwritten = ran(root, *COMPACT)
+
+    assert len(small) == 2
+    assert (unread.returncode, unread.stderr) == (1, "")
+    assert f"not compacted: root: {root / small[0].path} cannot be read: Permission denied; let" in unread.stdout
+    assert unwritten.returncode == 1 and unwritten.stderr.count("\n") == 1
+    assert f": Permission denied at {root / Path(small[0].path).parent}/" in unwritten.stderr
+    assert "; let this user write there; nothing is lost" in unwritten.stderr
 
 
 def test_an_archive_that_may_only_be_read_is_read(root: Path) -> None:

@@ -170,12 +170,18 @@ def test_bad_sql_is_told_with_the_remedy(runtime: SparkRuntime, root: Path, quer
     assert refusal.value.code == "bad_sql" and "\n" not in refusal.value.message
 
 
-def test_a_query_that_fails_while_it_runs_is_told(runtime: SparkRuntime, root: Path) -> None:
+@pytest.mark.parametrize(("query", "words"), [
+    ("SELECT raise_error('no more') FROM tasks", "no more"),
+    ("SELECT 1 / (attempts - attempts) FROM tasks", "zero"), ("SELECT CAST(id AS INT) FROM tasks", "cast"),
+    ("SELECT (SELECT id FROM tasks) FROM tasks", "More than one")])
+def test_a_query_that_fails_while_it_runs_is_told(runtime: SparkRuntime, root: Path, query: str, words: str
+                                                  ) -> None:
     found = History(runtime.session, uri_of(root), Filters())
-    _, rows = found.answer("SELECT raise_error('no more') FROM tasks")
+    _, rows = found.answer(query)
 
-    with pytest.raises(Refused, match="no more"):
+    with pytest.raises(Refused, match=words) as refusal:
         list(rows)
+    assert refusal.value.code == "bad_sql"
 
 
 def test_a_file_that_is_damaged_is_told(runtime: SparkRuntime, tmp_path: Path) -> None:
@@ -183,8 +189,9 @@ def test_a_file_that_is_damaged_is_told(runtime: SparkRuntime, tmp_path: Path) -
     file = next(tmp_path.glob("batch=*/**/*.parquet"))
     file.write_bytes(b"PAR1" + b"\0" * 100)
 
-    with pytest.raises(Refused, match="root: "):
+    with pytest.raises(Refused, match="root: ") as refusal:
         read(runtime, tmp_path)
+    assert refusal.value.code == "not_read"
 
 
 def test_what_cannot_be_written_is_told_and_not_there(runtime: SparkRuntime, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skuld_py.archive.spark_errors import said
+from skuld_py.archive.spark_errors import is_of_query, said
 
 JAVA = """An error occurred while calling o1.getResult.
 : org.apache.spark.SparkException: Exception thrown in awaitResult:
@@ -14,6 +14,12 @@ Caused by: org.apache.spark.SparkException: Job aborted
 Caused by: java.io.IOException: No space left on device.
 \t... 1 more
 """
+
+
+READ = """An error occurred while calling o1.getResult.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file. SQLSTATE: KD001
+"""
+DIVIDED = ": org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n\tat x"
 
 
 @pytest.mark.parametrize(("text", "words"), [
@@ -28,3 +34,10 @@ Caused by: java.io.IOException: No space left on device.
     ("[Errno 28] No space left on device", "[Errno 28] No space left on device"), ("", "ValueError")])
 def test_the_line_that_helps(text: str, words: str) -> None:
     assert said(ValueError(text)) == words
+
+
+@pytest.mark.parametrize(("text", "is_bad"), [
+    (DIVIDED, True), ("[UNRESOLVED_COLUMN] nope. SQLSTATE: 42703; line 1", True), (READ, False), (JAVA, False),
+    (READ + DIVIDED, False), ("[INTERNAL_ERROR] Oh. SQLSTATE: XX000", False), ("", False)])
+def test_who_is_to_blame_is_told_by_the_state(text: str, is_bad: bool) -> None:
+    assert is_of_query(ValueError(text)) is is_bad
