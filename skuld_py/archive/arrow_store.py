@@ -26,13 +26,23 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
 import attrs
 import pyarrow as pa
 
-from skuld_py.archive.arrow_files import FAILURES, digests_of, ids_by_groups, said, table_of, without, written
+from skuld_py.archive.arrow_files import (
+    FAILURES,
+    Unread,
+    digests_of,
+    ids_by_groups,
+    said,
+    table_of,
+    without,
+    written,
+)
 from skuld_py.archive.drafts import FILES, Drafts
 from skuld_py.archive.manifest import Change, File, Manifest, State
 from skuld_py.archive.rows import COLUMNS, Row, day_of
@@ -91,7 +101,7 @@ class ArrowStore:
     def begin(self) -> None:
         """A run begins."""
         with _refusing("this run"):
-            self._look()
+            self._again(self._look)
             self._began = self._began or self._seen
             self._age()
         self._before = [file.path for file in self._manifest.state.files.values() if file.is_open]
@@ -100,7 +110,7 @@ class ArrowStore:
     def write(self, batch: str, rows: Sequence[Row]) -> None:
         """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there."""
         with _refusing(f"batch {batch}"):
-            self._write(batch, rows)
+            self._again(partial(self._write, batch, rows))
             self._tell()
         pa.default_memory_pool().release_unused()  # else Arrow keeps what a batch took beside the next's rows
 
@@ -112,16 +122,29 @@ class ArrowStore:
         """A run is over. ``is_whole``: all that was on the nodes when it began is deleted, but for what other
         tasks need. Files of earlier writers of whose tasks the nodes have none are closed."""
         with _refusing("this run"):
-            self._settle()
-            if is_whole:
-                self._may_ask = ASKED_ROWS_MAX
-                self._closing += [path for path in self._before if path not in self._closing
-                                  and self._is_over(path, are_gone)]
-            while self._closing:
-                self._look()
-                if self._put(_Drafted()):
-                    break
+            self._again(partial(self._end, is_whole, are_gone))
             self._tell()
+
+    def _again(self, work: Callable[[], None]) -> None:
+        """Do what may meet a file that has gone meanwhile, as the manifest has moved on: then it is done anew."""
+        for left in reversed(range(TRIES)):
+            try:
+                return work()
+            except Unread as unread:
+                path = str(unread.path.relative_to(self._root))
+                if not left or not unread.is_gone or path in self._manifest.refresh().files:
+                    raise
+
+    def _end(self, is_whole: bool, are_gone: AreGone) -> None:
+        self._settle()
+        if is_whole:
+            self._may_ask = ASKED_ROWS_MAX
+            self._closing += [path for path in self._before if path not in self._closing
+                              and self._is_over(path, are_gone)]
+        while self._closing:
+            self._look()
+            if self._put(_Drafted()):
+                break
 
     def _is_over(self, path: str, are_gone: AreGone) -> bool:
         """Asked is for those alone of which nobody has said here that they are deleted."""

@@ -164,6 +164,64 @@ def test_a_record_that_cannot_be_read_is_refused_and_so_holds_up_its_page_alone(
     assert written == [1]
 
 
+# -- files that go meanwhile ----------------------------------------------------------------------------------
+
+
+def compacted_by_another(root: Path, tasks: list[Task]) -> None:
+    """The files that have these are closed, compacted and off the disk."""
+    with Site.held(root) as other:
+        other.store.begin()
+        other.store.end(True)
+        other.store.begin()
+        other.store.write("small", rows_of([plain(99)]))
+        other.store.settled(bytes(plain(99).id))
+        other.store.end(False)
+        assert other.compact(grace_ms=-1).unlinked >= 2
+    assert kept(root) == ids_of([*tasks, plain(99)])
+
+
+def test_a_run_that_only_waited_ends_well_where_others_have_compacted_meanwhile(tmp_path: Path) -> None:
+    tasks = [plain(number) for number in range(4)]
+    with Site.held(tmp_path) as earlier:
+        earlier.store.begin()
+        earlier.store.write("a", rows_of(tasks))
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        compacted_by_another(tmp_path, tasks)
+
+        site.store.end(True)
+
+
+def test_a_file_that_goes_while_it_is_looked_at_is_looked_for_where_it_went(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [plain(number) for number in range(4)]
+
+    def overtaken(path: Path, among: Sequence[str] = ()) -> list[tuple[str, str]]:
+        monkeypatch.setattr(arrow_store, "digests_of", digests_of)
+        compacted_by_another(tmp_path, tasks)
+        return digests_of(path, among)
+    with Site.held(tmp_path) as site, Site.held(tmp_path) as earlier:
+        assert site.archive
+        site.store.begin()
+        earlier.store.begin()
+        earlier.store.write("a", rows_of(tasks))
+        monkeypatch.setattr(arrow_store, "digests_of", overtaken)
+
+        site.store.write("b", rows_of([*tasks, plain(50)]))
+
+    assert kept(tmp_path) == ids_of([*tasks, plain(50), plain(99)])
+
+
+def test_a_file_that_is_lost_ends_a_run(tmp_path: Path) -> None:
+    with Site.held(tmp_path) as earlier:
+        earlier.store.begin()
+        earlier.store.write("a", rows_of([plain(1)]))
+    path, = live(tmp_path).paths
+    path.unlink()
+    with Site.held(tmp_path) as site, pytest.raises(Refused, match=f"root: {path} is not there"):
+        site.store.begin()
+
+
 # -- large files ----------------------------------------------------------------------------------------------
 
 

@@ -195,4 +195,10 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("history-blames-the-query", "a file that cannot be read is put down to the query",
            "spark_errors.is_of_query", " and _OF_QUERIES.issuperset(found)", "", "A1",
            "tests/archive/test_spark_errors.py::test_who_is_to_blame_is_told_by_the_state", seeds=0),
+    mutant("archive-looks-once", "a run fails where others have compacted meanwhile", "ArrowStore._again",
+           "path in self._manifest.refresh().files:", "path:", "A1",
+           KEPT + "test_a_run_that_only_waited_ends_well_where_others_have_compacted_meanwhile", seeds=0),
+    mutant("archive-seeks-the-lost", "a file that is lost is looked for again and again", "ArrowStore._again",
+           "if not left or not unread.is_gone or path in self._manifest.refresh().files:", "if False:", "D7",
+           KEPT + "test_a_file_that_is_lost_ends_a_run", seeds=0),
 )
