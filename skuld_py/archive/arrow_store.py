@@ -22,6 +22,7 @@ stores have no link that fails.
 
 from __future__ import annotations
 
+import secrets
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -139,12 +140,18 @@ class ArrowStore:
         self._settle()
         if is_whole:
             self._may_ask = ASKED_ROWS_MAX
-            self._closing += [path for path in self._before if path not in self._closing
+            self._closing += [path for path in self._turned() if path not in self._closing
                               and self._is_over(path, are_gone)]
         while self._closing:
             self._look()
             if self._put(_Drafted()):
                 break
+
+    def _turned(self) -> list[str]:
+        """What was open as the run began, from any one on. Where each run is a process of its own, the same large
+        file of which nodes still have a task would otherwise come first each time, and no other be asked for."""
+        first = secrets.randbelow(max(1, len(self._before)))
+        return self._before[first:] + self._before[:first]
 
     def _is_over(self, path: str, are_gone: AreGone) -> bool:
         """Asked is for those alone of which nobody has said here that they are deleted."""

@@ -299,11 +299,29 @@ def test_a_task_of_a_large_file_of_which_nobody_knows_whether_it_is_deleted_is_o
     assert not any(run([], []))
 
 
-def test_nodes_are_asked_for_row_groups_of_some_large_files_at_a_run_and_on_from_where_they_had_a_task(
-        tmp_path: Path, taken_over: list[Task], monkeypatch: pytest.MonkeyPatch) -> None:
+def by_tens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row groups have ten tasks each, and a run asks for two of one file."""
     monkeypatch.setattr(arrow_store, "ASKED_ROWS_MAX", 15)
     monkeypatch.setattr(arrow_store, "ids_by_groups", lambda path, first: iter(
         [[task_id for task_id, _ in digests_of(path)][at : at + 10] for at in range(0, 30, 10)][first:]))
+
+
+@pytest.mark.parametrize("needed", [15, 45])
+def test_a_large_file_of_which_nodes_have_a_task_keeps_no_other_open_though_each_run_is_a_process(
+        tmp_path: Path, taken_over: list[Task], monkeypatch: pytest.MonkeyPatch, needed: int) -> None:
+    by_tens(monkeypatch)
+    for _ in range(64):
+        with Site.held(tmp_path) as site:
+            site.store.begin()
+            site.store.end(True, {*ids_of(taken_over[needed : needed + 1])}.isdisjoint)
+
+    assert [file.is_open for file in live(tmp_path).files] == [needed < 30, needed >= 30]
+
+
+def test_nodes_are_asked_for_row_groups_of_some_large_files_at_a_run_and_on_from_where_they_had_a_task(
+        tmp_path: Path, taken_over: list[Task], monkeypatch: pytest.MonkeyPatch) -> None:
+    by_tens(monkeypatch)
+    monkeypatch.setattr("secrets.randbelow", lambda most: 0)
     asked: list[str] = []
     with Site.held(tmp_path) as site:
         def run(left: list[Task]) -> list[str]:

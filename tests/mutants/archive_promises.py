@@ -201,4 +201,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-seeks-the-lost", "a file that is lost is looked for again and again", "ArrowStore._again",
            "if not left or not unread.is_gone or path in self._manifest.refresh().files:", "if False:", "D7",
            KEPT + "test_a_file_that_is_lost_ends_a_run", seeds=0),
+    mutant("archive-large-in-one-order", "a large file of which nodes have a task keeps others open for good",
+           "ArrowStore._turned", "secrets.randbelow(max(1, len(self._before)))", "0", "X1",
+           KEPT + "test_a_large_file_of_which_nodes_have_a_task_keeps_no_other_open_though_each_run_is_a_process",
+           seeds=0),
 )
