@@ -284,25 +284,27 @@ class _Watcher:
         self.show_worker()
         if self.worker is not None and self.worker.poll() is not None:
             self.show_worker()
-            self._note("the worker", f" with status {self.worker.returncode}")
+            self._note("the worker", f" with status {self.worker.returncode}", status=self.worker.returncode,
+                       log=str(self._cluster.worker_log(self.worker)))
         if self.archiver is not None and self.archiver.running.poll() is not None:
             self._note_archiver(self.archiver.running)
         for index, address in enumerate(self._cluster.addresses):
             if self._cluster.node_process_id(index) is None:
-                self._note(f"node {address}", f"; its log is {self._cluster.node_log(index)}")
+                log = str(self._cluster.node_log(index))
+                self._note(f"node {address}", f"; its log is {log}", log=log)
         return any(self._cluster.node_process_id(index) for index in range(len(self._cluster.addresses)))
 
     def _note_archiver(self, ended: subprocess.Popen[bytes]) -> None:
-        log = self._cluster.worker_log(ended)
+        log, said = str(self._cluster.worker_log(ended)), self._cluster.said_by(ended)
         self._note("the archiver", f" with status {ended.returncode}, and what has ended stays on the nodes; the"
-                   f" end of {log}:\n{self._cluster.said_by(ended)}")
+                   f" end of {log}:\n{said}", status=ended.returncode, log=log, said=said)
 
-    def _note(self, who: str, how: str) -> None:
+    def _note(self, who: str, how: str, **facts: object) -> None:
         if who not in self._ended:
             self._ended.append(who)
-            self._say(f"{who} has ended{how}", event="ended", who=who)
+            self._say(f"{who} has ended{how}", event="ended", who=who, **facts)
 
-    def _say(self, words: str, **document: str) -> None:
+    def _say(self, words: str, **document: object) -> None:
         from skuld_py.cli.showing import print_json
 
         if self._as_json:

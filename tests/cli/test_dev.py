@@ -40,6 +40,21 @@ def test_an_archiver_that_has_ended_is_said_once_with_what_it_said(tmp_path: Pat
     assert str(log) in said and "Read-only file system [bad_root]" in said
 
 
+def test_programs_are_told_with_which_status_an_archiver_has_ended_and_where_its_log_is(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "archiver-0.log"
+    log.write_text("error: root: /x is full\n")
+    watcher = _Watcher(cluster(log), as_json=True)
+    watcher.archiver, watcher.worker = _Archiver(tmp_path / "a", ended(1)), ended(3)
+
+    assert watcher.look()
+
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event for event in events if event["event"] == "ended"] == [
+        {"event": "ended", "who": "the worker", "status": 3, "log": str(log)},
+        {"event": "ended", "who": "the archiver", "status": 1, "log": str(log), "said": log.read_text()}]
+
+
 def test_where_the_archive_is_and_how_it_is_asked_is_said(tmp_path: Path,
                                                           capsys: pytest.CaptureFixture[str]) -> None:
     log, root = tmp_path / "archiver-0.log", tmp_path / "an archive"
