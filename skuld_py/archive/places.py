@@ -32,6 +32,8 @@ DELTA = "_delta_log"
 """Where the log of a Delta table stands."""
 PATTERN_CHARACTERS = "* ? [ ] { } \\"
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
+_BELOW_ROOT = re.compile(r"/(//+)?([^/].*)?", re.DOTALL)
+"""What may stand behind ``file:``: an absolute path, which no host stands before."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
@@ -47,8 +49,10 @@ def local_path(root: str) -> Path | None:
         return Path(root).absolute()
     if found[1].lower() != "file":
         return None
-    path = "/" + root[found.end() :].lstrip("/")
-    return Path(path)
+    path = root[found.end() :]
+    if not _BELOW_ROOT.fullmatch(path):
+        raise Refused("bad_root", f"root: {root!r} is no absolute path; say /srv/archive or file:///srv/archive")
+    return Path("/" + path.lstrip("/"))
 
 
 def uri_of(path: Path) -> str:

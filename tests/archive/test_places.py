@@ -131,6 +131,12 @@ def test_no_root_and_what_spark_takes_for_a_pattern_are_refused(root: str) -> No
         local_path(root)
 
 
+@pytest.mark.parametrize("root", ["file:archive", "file:", "file:../x", "file://archive/x", "file://", "FILE:x"])
+def test_a_uri_of_no_absolute_path_is_refused(root: str) -> None:
+    with pytest.raises(Refused, match="is no absolute path; say /srv/archive or file:///srv/archive"):
+        local_path(root)
+
+
 def test_elsewhere_a_batch_is_a_directory_of_its_own() -> None:
     assert RemotePlace("s3a://b/c/").begin("b1") == "s3a://b/c/batch=b1"
 
