@@ -23,7 +23,7 @@ def files(root: str, queue: str | None, day: str | None, as_json: bool) -> None:
 
     \b
     Examples:
-      skuld history files /srv/skuld-archive | xargs cat | wc --bytes
+      skuld history files /srv/skuld-archive | tr '\\n' '\\0' | xargs -0 cat | wc --bytes
       skuld history files /srv/skuld-archive --day 2026-12-01 --json | jq -s 'map(.rows) | add'
     """
     import shlex
@@ -49,7 +49,9 @@ def files(root: str, queue: str | None, day: str | None, as_json: bool) -> None:
         raise Refused("old_layout", f"root: the manifest does not name {many(len(found.old), 'file')} of an"
                       f" earlier release; 'skuld archive compact {shlex.quote(root)}' takes them over",
                       root=root)
-    for file in sorted(found.files, key=lambda each: (each.day, each.queue, each.first_id)):
-        if (queue is None or file.queue == queue) and (day is None or file.day == day):
-            print_json({**attrs.asdict(file), "path": str(path / file.path)}) if as_json else click.echo(
-                str(path / file.path))
+    wanted = [file for file in found.files if queue in (None, file.queue) and day in (None, file.day)]
+    for file in sorted(wanted, key=lambda each: (each.day, each.queue, each.first_id)):
+        print_json({**attrs.asdict(file), "path": str(path / file.path)}) if as_json else click.echo(
+            str(path / file.path))
+    if not wanted and not as_json:
+        click.echo("no such files", err=True)

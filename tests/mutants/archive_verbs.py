@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant, mutant
 
-DEV, SOURCE, VERBS, PLACES, LAYOUT = (f"tests/{name}.py::" for name in (
-    "cli/test_dev", "archive/test_source", "archive/test_verbs", "archive/test_places", "archive/test_layout"))
+DEV, SOURCE, VERBS, PLACES, LAYOUT, FILES = (f"tests/{name}.py::" for name in (
+    "cli/test_dev", "archive/test_source", "archive/test_verbs", "archive/test_places", "archive/test_layout",
+    "archive/test_files"))
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("spark-names-a-host-alone", "of a host that is not there its name is told, and nothing else",
@@ -156,6 +157,12 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("history-silent", "nothing is said where nothing is found", "cli.history._show_list",
            "    if number < 0:\n", "    if False:\n", "A1",
            VERBS + "test_who_asks_for_what_is_not_there_is_told", seeds=0),
+    mutant("files-silent", "nothing is said where no file is found", "history_files.files",
+           "    if not wanted and not as_json:\n", "    if False:\n", "A1",
+           FILES + "test_who_asks_for_files_that_are_not_there_is_told", seeds=0),
+    mutant("files-cut-at-spaces", "what help says of files breaks where a path has a space", "history_files.files",
+           " | tr '\\\\n' '\\\\0' | xargs -0 cat", " | xargs cat", "A1",
+           FILES + "test_what_help_says_of_files_holds_where_a_root_has_a_space", seeds=0),
     mutant("history-denies", "a task of another queue is told not to be there", "cli.history.not_there",
            "if attrs.evolve(filters, id=None) == Filters()", "if True", "A1",
            VERBS + "test_who_asks_for_what_is_not_there_is_told", seeds=0),
