@@ -109,8 +109,8 @@ class Sink(Protocol):
     def begin(self) -> None:
         """A run begins."""
 
-    def write(self, batch: str, tasks: Sequence[Given]) -> None:
-        """Write rows; returns when they are durable."""
+    def write(self, batch: str, tasks: Sequence[Given]) -> int:
+        """Write rows; returns when they are durable: how many were not there as they are, where that is known."""
 
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""
@@ -388,11 +388,11 @@ class Archiver:
 
     def _write(self, rows: list[_Row]) -> None:
         parts, refusals, most = [rows] if rows else [], 0, len(rows).bit_length() + REFUSALS_MAX
-        before, why = self.report.written, None
+        is_taken, why = False, None
         while parts:
             part = parts.pop()
             try:
-                self._sink.write(self._name_batch(), [(row.record, row.digest) for row in part])
+                new = self._sink.write(self._name_batch(), [(row.record, row.digest) for row in part])
             except Refused as refusal:
                 refusals, why = refusals + 1, why or refusal
                 if refusals > most:
@@ -403,12 +403,12 @@ class Archiver:
                 else:
                     self.report.refused[part[0].record[0]] = refusal.message
             else:
-                refusals = 0
-                self.report.written += len(part)
-                self.report.batches += 1
+                refusals, is_taken = 0, True
+                self.report.written += new
+                self.report.batches += new > 0
                 for row in part:
                     row.written[row.record[0]] = row.digest
-        if why is not None and self.report.written == before and len(rows) > 1:
+        if why is not None and not is_taken and len(rows) > 1:
             raise why
 
     def _confirm(self, batch: _Batch) -> int:

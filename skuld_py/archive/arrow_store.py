@@ -30,6 +30,7 @@ from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 import pyarrow as pa
@@ -61,7 +62,7 @@ KEPT_WRITES = 3
 _ID, _QUEUE, _ENQUEUED, _ENDED, _DIGEST = map([*COLUMNS].index, (
     "id", "queue", "enqueued_ms", "ended_ms", "digest"))
 
-
+T = TypeVar("T")
 AreGone = Callable[[Sequence[str]], bool]
 """Whether the nodes have none of some tasks."""
 
@@ -108,12 +109,14 @@ class ArrowStore:
         self._before = [file.path for file in self._manifest.state.files.values() if file.is_open]
         self._asked = {path: self._asked.get(path, 0) for path in self._before}
 
-    def write(self, batch: str, rows: Sequence[Row]) -> None:
-        """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there."""
+    def write(self, batch: str, rows: Sequence[Row]) -> int:
+        """Returns when the batch is durable: how many of its rows were not there as they are. ``Refused`` when it
+        could not be written: then it is not there."""
         with _refusing(f"batch {batch}"):
-            self._again(partial(self._write, batch, rows))
+            count = self._again(partial(self._write, batch, rows))
             self._tell()
         pa.default_memory_pool().release_unused()  # else Arrow keeps what a batch took beside the next's rows
+        return count
 
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""
@@ -126,15 +129,16 @@ class ArrowStore:
             self._again(partial(self._end, is_whole, are_gone))
             self._tell()
 
-    def _again(self, work: Callable[[], None]) -> None:
+    def _again(self, work: Callable[[], T]) -> T:
         """Do what may meet a file that has gone meanwhile, as the manifest has moved on: then it is done anew."""
-        for left in reversed(range(TRIES)):
+        for _ in range(TRIES):
             try:
                 return work()
             except Unread as unread:
                 path = str(unread.path.relative_to(self._root))
-                if not left or not unread.is_gone or path in self._manifest.refresh().files:
+                if not unread.is_gone or path in self._manifest.refresh().files:
                     raise
+        return work()
 
     def _end(self, is_whole: bool, are_gone: AreGone) -> None:
         self._settle()
@@ -176,7 +180,7 @@ class ArrowStore:
             self._asked[path] += 1
         return True
 
-    def _write(self, batch: str, rows: Sequence[Row]) -> None:
+    def _write(self, batch: str, rows: Sequence[Row]) -> int:
         drafted, had = _Drafted(), -1
         self._drafts.drop(self._manifest.refresh())
         for _ in range(TRIES):
@@ -185,14 +189,14 @@ class ArrowStore:
             self._learn_large(rows)
             fresh, changed = self._sifted(rows)
             if not fresh:
-                return
+                return 0
             if had != len(fresh) or changed:
                 self._drafts.drop(self._manifest.state)
                 drafted, had = self._drafted(batch, fresh, changed), len(fresh)
                 self._drafts.move(drafted.moves)
             if self._put(drafted):
                 self._age()
-                return
+                return len(fresh)
         raise Refused("not_written", f"root: other archivers were faster {TRIES} times; run fewer on one root")
 
     def _age(self) -> None:

@@ -56,8 +56,8 @@ class Store(Protocol):
     def begin(self) -> None:
         """A run begins."""
 
-    def write(self, batch: str, rows: Sequence[Row]) -> None:
-        """Write rows; returns when they are durable."""
+    def write(self, batch: str, rows: Sequence[Row]) -> int:
+        """Write rows; returns when they are durable. How many were not there before, as far as that is known."""
 
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""
@@ -221,8 +221,8 @@ class Rows:
         self._cluster = cluster
         self.begin, self.settled, self.end = store.begin, store.settled, store.end
 
-    def write(self, batch: str, given: Sequence[tuple[Record, int]]) -> None:
-        """Write rows; returns when they are durable. ``Refused`` when they cannot be written."""
+    def write(self, batch: str, given: Sequence[tuple[Record, int]]) -> int:
+        """Write rows; returns when they are durable, how many were new. ``Refused`` when they cannot be."""
         cluster = self._cluster
         texts = to_texts(b"".join(record[0] for record, _ in given))
         try:
@@ -233,7 +233,7 @@ class Rows:
         rows = list(self._dated(rows))
         if max((row[_ENDED] or 0 for row in rows), default=0) > CALENDAR_MS_MAX:
             raise Refused("not_written", "a record cannot be read: it ended behind the year 9999")
-        self._store.write(batch, rows)
+        return self._store.write(batch, rows)
 
 
 def task_of(row: Mapping[str, Any]) -> Task:

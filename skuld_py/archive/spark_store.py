@@ -88,9 +88,9 @@ class SparkStore:
     def end(self, is_whole: bool, are_gone: Callable[[Sequence[str]], bool]) -> None:
         """Nor that."""
 
-    def write(self, batch: str, rows: Sequence[Row]) -> None:
-        """Returns when the batch is durable. ``Refused`` when it could not be written: then it is not there, or,
-        elsewhere than on a local disk, in part."""
+    def write(self, batch: str, rows: Sequence[Row]) -> int:
+        """Returns when the batch is durable: how many it has. ``Refused`` when it could not be written: then it is
+        not there, or, elsewhere than on a local disk, in part."""
         session = self._runtime.start()
         where = self._place.begin(batch)
         try:
@@ -99,6 +99,7 @@ class SparkStore:
             if (path := local_path(where)) is not None and _rows_below(session, path) != len(rows):
                 raise OSError(ELSEWHERE)
             self._place.finish(batch)
+            return len(rows)
         except FAILURES as error:
             reason = said(error)
             if not self._runtime.is_alive():

@@ -304,10 +304,10 @@ def refusing(over: World, *numbers: int) -> dict[bytes, str]:
     bad = [tasks[number].id for number in numbers]
     write = over.write
 
-    def picky(batch: str, given: Sequence[Given]) -> None:
+    def picky(batch: str, given: Sequence[Given]) -> int:
         if any(record[0] in bad for record, _ in given):
             raise Refused("not_written", f"one of {len(given)} is out of bounds")
-        write(batch, given)
+        return write(batch, given)
     over.write = picky  # type: ignore[method-assign]
     return dict.fromkeys(map(bytes, bad), "one of 1 is out of bounds")
 
@@ -330,7 +330,7 @@ def test_a_place_that_takes_nothing_ends_the_run_soon() -> None:
     over = world(200, 200, 200, size=200)
     asked: list[int] = []
 
-    def full(batch: str, given: Sequence[Given]) -> None:
+    def full(batch: str, given: Sequence[Given]) -> int:
         asked.append(len(given))
         raise Refused("not_written", "the disk is full")
     over.write = full  # type: ignore[method-assign]

@@ -131,8 +131,9 @@ def test_rows_that_are_written_have_these_ends() -> None:
         def __init__(self) -> None:
             self.rows: list[Row] = []
 
-        def write(self, batch: str, rows: Sequence[Row]) -> None:
+        def write(self, batch: str, rows: Sequence[Row]) -> int:
             self.rows += rows
+            return len(rows)
 
         begin = settled = end = lambda self, *_: None
 

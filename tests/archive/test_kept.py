@@ -14,11 +14,12 @@ import pytest
 from archive.ended import NOON_MS, plain
 from archive.test_archiver import archiver, refusing
 from archive.test_layout import ids_of, kept, rows_of
-from archive.world import World, world
+from archive.world import Stop, World, world
 from skuld_py.archive import arrow_store, compaction
 from skuld_py.archive.archiver import Given, Question
 from skuld_py.archive.arrow_files import digests_of
 from skuld_py.archive.arrow_site import Site
+from skuld_py.archive.arrow_store import ArrowStore
 from skuld_py.archive.live import live
 from skuld_py.archive.rows import DAY_MS, Rows, day_of, row_of
 from skuld_py.archive.source import ClusterSource
@@ -54,12 +55,14 @@ class Holding(World):
         self.tasks[page.partition] = [task for task in before if task in left or bytes(task.id) in self.held]
         return count - (len(self.tasks[page.partition]) - len(left))
 
-    def write(self, batch: str, given: Sequence[Given]) -> None:
+    def write(self, batch: str, given: Sequence[Given]) -> int:
+        assert isinstance(self.store, ArrowStore)
         tasks = [self.known[record[0]] for record, _ in given]
-        self.store.write(f"r{len(self.rows)}-{batch}", [row_of(task, digest=digest)  # type: ignore[attr-defined]
-                                 for task, (_, digest) in zip(tasks, given, strict=True)])
+        count = self.store.write(f"r{len(self.rows)}-{batch}", [
+            row_of(task, digest=digest) for task, (_, digest) in zip(tasks, given, strict=True)])
         self.rows += tasks
         self.held.update(self.wanted)
+        return count
 
     def begin(self) -> None:
         self.store.begin()  # type: ignore[attr-defined]
@@ -90,6 +93,34 @@ def test_what_others_come_to_need_before_it_goes_stands_in_one_file_when_it_goes
     assert over.tasks[0] == [] and kept(tmp_path) == ids_of(tasks)
     run()
     assert not any(file.is_open for file in live(tmp_path).files)
+
+
+def test_what_an_earlier_process_wrote_and_did_not_confirm_does_not_count_as_written_again(tmp_path: Path) -> None:
+    over = Holding({0: [plain(number) for number in range(6)]}, 2, ahead=2)
+    over.failing["archived"] = [Stop()]
+    with Site.held(tmp_path) as site, pytest.raises(Stop):
+        over.store = site.store
+        archiver(over).run(wait_s=0)
+    known = len(kept(tmp_path))
+    over.tasks[0].append(plain(6))
+    over.known[bytes(plain(6).id)] = plain(6)
+
+    with Site.held(tmp_path) as site:
+        over.store = site.store
+        report = archiver(over).run(wait_s=0)
+
+    assert (report.written, report.deleted, report.is_done) == (7 - known, 7, True) and known > 0
+    assert kept(tmp_path) == ids_of([plain(number) for number in range(7)])
+
+
+def test_where_all_but_one_in_the_way_are_there_already_that_one_is_named() -> None:
+    over = world(4, size=4)
+    refused, write = refusing(over, 2), over.write
+    over.write = lambda batch, given: write(batch, given) * 0  # type: ignore[method-assign]
+
+    report = archiver(over).run(wait_s=0)
+
+    assert (report.refused, report.written, report.batches) == (refused, 0, 0)
 
 
 def test_nodes_that_do_not_answer_have_what_they_are_asked_for() -> None:
@@ -154,7 +185,7 @@ def test_of_a_page_that_went_in_part_nothing_counts_as_deleted() -> None:
 def test_a_record_that_cannot_be_read_is_refused_and_so_holds_up_its_page_alone() -> None:
     written: list[int] = []
     store = SimpleNamespace(begin=None, settled=None, end=None,
-                            write=lambda batch, rows: written.append(len(rows)))
+                            write=lambda batch, rows: written.append(len(rows)) or len(rows))
     good, bad = ((bytes(19) + bytes([number]), encode_body(Header("q").encode(), b""), history, ())
                  for number, history in enumerate((b"", b"\xff" * 25)))
 
@@ -212,14 +243,17 @@ def test_a_file_that_goes_while_it_is_looked_at_is_looked_for_where_it_went(
     assert kept(tmp_path) == ids_of([*tasks, plain(50), plain(99)])
 
 
-def test_a_file_that_is_lost_ends_a_run(tmp_path: Path) -> None:
+def test_a_file_that_is_lost_ends_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Site.held(tmp_path) as earlier:
         earlier.store.begin()
         earlier.store.write("a", rows_of([plain(1)]))
     path, = live(tmp_path).paths
     path.unlink()
+    looked: list[Path] = []
+    monkeypatch.setattr(arrow_store, "digests_of", lambda path: looked.append(path) or digests_of(path))
     with Site.held(tmp_path) as site, pytest.raises(Refused, match=f"root: {path} is not there"):
         site.store.begin()
+    assert looked == [path]
 
 
 # -- large files ----------------------------------------------------------------------------------------------

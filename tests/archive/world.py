@@ -100,12 +100,13 @@ class World:
         self.first[page.partition] = self.first.get(page.partition, 0) + 1
         return count
 
-    def write(self, batch: str, given: Sequence[Given]) -> None:
+    def write(self, batch: str, given: Sequence[Given]) -> int:
         self._fail("write")
         tasks = [self.known[record[0]] for record, _ in given]
         self.rows += tasks
         self.batches.append(batch)
         self.said.append(("written", len(tasks)))
+        return len(tasks)
 
     def begin(self) -> None:
         """A run begins."""
