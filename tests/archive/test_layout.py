@@ -345,6 +345,10 @@ def test_days_that_are_too_old_go_as_a_whole(tmp_path: Path, site: Site) -> None
 
     assert kept(tmp_path) == ids_of([task for task in TASKS if day_of(ended_ms(task) or 0) >= first])
     assert 0 < len(kept(tmp_path)) < len(TASKS)
+    past = [tmp_path / path for path in site.manifest.state.removed if path.split("/")[1] < first]
+    assert past and all(path.exists() for path in past), "for those who read them, until a later compaction"
+    site.compact(grace_ms=-1)
+    assert not any(path.exists() for path in past)
 
 
 # -- reading --------------------------------------------------------------------------------------------------
