@@ -140,5 +140,6 @@ def test_rows_that_are_written_have_these_ends() -> None:
     store = Store()
     with pytest.raises(Refused):
         Rows(store, "c", lambda rows: (_ for _ in ()).throw(Refused("x", "y"))).write("b", [])
-    Rows(store, "c", lambda rows: [(1, 2)]).write("b", [])
-    assert store.rows == [(1, 2)]
+    row = row_of(plain(1))
+    Rows(store, "c", lambda rows: [row]).write("b", [])
+    assert store.rows == [row]

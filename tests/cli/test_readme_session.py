@@ -527,7 +527,7 @@ def test_dev_speaks_json_and_its_nodes_are_not_told_what_is_meant_for_others(tmp
         assert ready.get("event") == "ready", dev.output
         assert [node["address"] for node in ready["nodes"]] == [f"127.0.0.1:{port + index}" for index in range(3)]
         os.kill(ready["nodes"][0]["process"], signal.SIGKILL)
-        dev.says(f'{{"event": "ended", "who": "node 127.0.0.1:{port}"}}\n')
+        dev.says(f'{{"event": "ended", "who": "node 127.0.0.1:{port}", "log": "{ready["nodes"][0]["log"]}"}}\n')
         dev.process.send_signal(signal.SIGINT)
         assert dev.ended() == 0
 
