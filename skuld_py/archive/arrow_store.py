@@ -57,8 +57,9 @@ LEARNED_ROWS_MAX = 100_000
 of a row group at a time."""
 ASKED_ROWS_MAX = 100_000
 """Once nodes were asked for so many tasks of large files, a run asks for no further file."""
-KEPT_WRITES = 3
-"""For so many writes, or runs, a deleted task is remembered: two pages that hold it may be on their way."""
+KEPT_BATCHES, BATCH_ROWS = 3, 12_000
+"""For so many batches, or runs, a deleted task is remembered: two pages that hold it may be on their way. A batch
+has so many rows at most, and may be written in many parts."""
 _ID, _QUEUE, _ENQUEUED, _ENDED, _DIGEST = map([*COLUMNS].index, (
     "id", "queue", "enqueued_ms", "ended_ms", "digest"))
 
@@ -87,7 +88,7 @@ class ArrowStore:
         self._drafts = drafts
         self._manifest = manifest
         self._now_ms = now_ms
-        self._seen = self._began = 0
+        self._seen = self._began = self._young = 0
         self._places: dict[str, tuple[str, str]] = {}
         """Of a task that may be offered again its digest and its file."""
         self._left: dict[str, int] = {}
@@ -195,13 +196,16 @@ class ArrowStore:
                 drafted, had = self._drafted(batch, fresh, changed), len(fresh)
                 self._drafts.move(drafted.moves)
             if self._put(drafted):
-                self._age()
+                self._young += len(fresh)
+                if self._young >= BATCH_ROWS:
+                    self._age()
                 return len(fresh)
         raise Refused("not_written", f"root: other archivers were faster {TRIES} times; run fewer on one root")
 
     def _age(self) -> None:
+        self._young = 0
         self._aging.appendleft([])
-        while len(self._aging) > KEPT_WRITES:
+        while len(self._aging) > KEPT_BATCHES:
             for task_id in self._aging.pop():
                 if self._places.get(task_id, ("", ""))[1] not in self._left:
                     self._places.pop(task_id, None)

@@ -388,7 +388,38 @@ def test_who_stands_by_remembers_only_what_is_not_known_to_be_gone(tmp_path: Pat
         other.store.begin()
         assert not site.store._left and not other.store._left
 
-    assert max(counts) <= 3 * (arrow_store.KEPT_WRITES + 2) < len(tasks)
+    assert max(counts) <= 3 * (arrow_store.KEPT_BATCHES + 2) < len(tasks)
+
+
+def test_a_page_that_is_on_its_way_is_known_however_many_parts_the_batch_before_it_has(tmp_path: Path) -> None:
+    """It was read before another archiver wrote it, and had it deleted; a task in the way has a batch halved."""
+    late, tasks = plain(35), [plain(number) for number in range(8)]
+    with Site.held(tmp_path) as site, Site.held(tmp_path) as other:
+        assert site.archive
+        for each in (site, other):
+            each.store.begin()
+        other.store.write("o", rows_of([late]))
+        other.store.settled(bytes(late.id))
+        other.store.end(is_whole=False)
+        for number, task in enumerate(tasks):
+            site.store.write(f"b{number}", rows_of([task]))
+
+        assert site.store.write("c", rows_of([late])) == 0
+    assert sorted(kept(tmp_path)) == sorted(ids_of([late, *tasks]))
+
+
+def test_a_long_run_forgets_what_was_deleted_some_batches_ago(tmp_path: Path,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow_store, "BATCH_ROWS", 3)
+    tasks, counts = [plain(number) for number in range(30)], list[int]()
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        for number in range(10):
+            part = tasks[number * 3 : number * 3 + 3]
+            site.store.write(f"b{number}", rows_of(part))
+            site.store.settled(b"".join(bytes(task.id) for task in part))
+            counts.append(len(site.store._places))
+    assert max(counts) <= 3 * (arrow_store.KEPT_BATCHES + 2) < len(tasks)
 
 
 def test_what_a_batch_took_of_memory_is_given_back_behind_it(
