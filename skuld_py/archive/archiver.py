@@ -15,10 +15,11 @@ A batch that is refused is written in halves, and these in halves, down to the t
 the others are written, and of their pages nothing is confirmed: only their partitions wait. Where nothing of a
 batch is taken, or hardly anything, it is the place that is at fault, and the run ends.
 
-**A run has a goal**: what had ended long enough ago when each partition was first asked. A partition is done when
-its leader says that all up to then is gone; until then it is asked again, until ``wait_s`` have passed in which
-nothing could be deleted, nor did another archiver have anything deleted. A leader of a release before protocol 3
-does not say it: there a partition is done when nothing is on offer and no slice is under way.
+**A run has a goal**: what had ended long enough ago when each partition was first asked; less, where its leader
+heard meanwhile that another node keeps more. A partition is done when its leader says that all up to then is gone;
+until then it is asked again, until ``wait_s`` have passed in which nothing could be deleted, nor did another
+archiver have anything deleted. A leader of a release before protocol 3 does not say it: there a partition is done
+when nothing is on offer and no slice is under way.
 
 Where a cluster has other things to do, a run rests between its batches, and with a rate between the pages of one
 (``pacing``). While it rests nodes are asked for nothing. Before a long rest all that was read is written and
@@ -356,7 +357,7 @@ class Archiver:
             self._note(partition.number, answer)
             self._pace.over(partition.number)
             return False
-        partition.goal_ms = partition.goal_ms or answer.due_ms
+        partition.goal_ms = min(partition.goal_ms or answer.due_ms, answer.due_ms)
         if answer.is_others and (answer.ended < partition.ended or answer.upto_ms > partition.upto_ms):
             self._is_another_moving = True
         partition.upto_ms = answer.upto_ms

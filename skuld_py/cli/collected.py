@@ -38,9 +38,12 @@ def where_else(client: Client, task_id: bytes) -> str:
         sealed_ms = max((row.sealed_ms for row in client.status().collections), default=0)
         if not sealed_ms or time_of(task_id) > sealed_ms:
             return ""
-        root = client.archive_root()
     except SkuldError:
         return ""
+    try:
+        root = client.archive_root()
+    except SkuldError:  # a key of some queues may not ask
+        return "; what is collected may be in the cluster's archive: skuld history ROOT --id " + to_text(task_id)
     if root is None:
         return "; what is collected was deleted by --retention"
     asking = f"skuld history {shlex.quote(root.root)} --id {to_text(task_id)}"

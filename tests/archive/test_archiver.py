@@ -189,6 +189,17 @@ def test_another_archiver_that_works_is_waited_for(what: str) -> None:
     assert report.is_done and 180 <= over.now_s < 185
 
 
+def test_a_goal_falls_where_a_leader_hears_that_another_node_keeps_more() -> None:
+    over, due = world(0, ahead=4), iter([100, 40])
+    collectable = over.collectable
+    over.collectable = lambda question: attrs.evolve(  # type: ignore[method-assign]
+        collectable(question), upto_ms=50, due_ms=next(due, 60) if question.partition == 1 else 50)
+
+    report = archiver(over).run(wait_s=30)
+
+    assert report.is_done and over.now_s < 5
+
+
 def test_what_another_archiver_deletes_does_not_hide_what_ends() -> None:
     over, pace, forgotten = world(ahead=4), Yielding(PARTITIONS), list[int]()
     pace.over = forgotten.append  # type: ignore[method-assign]

@@ -24,6 +24,7 @@ from skuld_py.runtime.metrics import NodeMetrics, Snapshot
 
 GONE = TASKS[4]
 GONE_MS = time_of(GONE.id)
+REFUSED = "refused"
 
 
 def got(monkeypatch: pytest.MonkeyPatch, sealed_ms: int, root: str | None, verb: str = "get") -> str:
@@ -36,7 +37,7 @@ def got(monkeypatch: pytest.MonkeyPatch, sealed_ms: int, root: str | None, verb:
     @contextmanager
     def connected(*_: object) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(get_many=lambda ids, min_seq: [], ends=refuse, log=refuse,
-                              archive_root=lambda: None if root is None else ArchiveRoot(root),
+                              archive_root=refuse if root == REFUSED else lambda: root and ArchiveRoot(root),
                               status=lambda: SimpleNamespace(collections=seals))
     monkeypatch.setattr(f"skuld_py.cli.{verb}.connected", connected)
     ran = CliRunner().invoke(main, [verb, to_text(GONE.id)])
@@ -61,6 +62,12 @@ def test_get_of_a_task_that_was_archived_says_so_and_what_it_says_finds_it(
 
 def test_get_of_a_task_that_is_gone_without_an_archive_says_that(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "or is collected; what is collected was deleted by --retention [" in got(monkeypatch, GONE_MS, None)
+
+
+def test_get_by_a_key_that_may_not_ask_where_the_archive_is_says_that_there_may_be_one(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"may be in the cluster's archive: skuld history ROOT --id {to_text(GONE.id)} [" in got(
+        monkeypatch, GONE_MS, REFUSED)
 
 
 def test_get_of_a_task_that_never_was_says_nothing_of_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:

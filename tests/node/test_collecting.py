@@ -107,7 +107,7 @@ def test_what_one_replica_holds_otherwise_stays_on_all(machines: Machines) -> No
     assert any(under_way.values()) or left(machines) == [made] * 3
     leader = vnodes(machines)[leader_of(machines)]
     digests = columns.pack_u64(remains_of(leader.replica, made).digests)
-    told = [delete(machines.nodes[name].view, vnode, m.Collect(
+    told = [delete(machines.nodes[name].view, machines.now_ms, vnode, m.Collect(
         1, 0, leader.epoch, leader.replica.watermark.sealed_ms, True, False, b"".join(made),
         digests)) for name, vnode in vnodes(machines).items()]
 
@@ -187,7 +187,7 @@ def test_who_is_not_sealed_so_far_deletes_nothing(machines: Machines) -> None:
     digests = columns.pack_u64(remains_of(node.view.vnodes[0].replica, made).digests)
 
     question = m.Collect(1, 0, 99, machines.now_ms, False, False, b"".join(made), digests)
-    answer = delete(node.view, node.view.vnodes[0], question)
+    answer = delete(node.view, machines.now_ms, node.view.vnodes[0], question)
 
     assert not answer.is_accepted
     assert left(machines) == [made] * 3

@@ -49,6 +49,7 @@ def test_every_node_tells_of_each_collected_task_once() -> None:
         assert sum(row.collected for row in rows) == len(made)
         assert all(begun_ms - 1_000 <= row.sealed_ms <= machines.now_ms - KEEP_MS for row in rows)
         assert [row.awaited for row in rows] == [()] * 3
+        assert all(row.sealed_ms >= machines.now_ms - KEEP_MS - 10_000 for row in rows), "though nothing comes"
 
 
 def test_a_node_that_is_taken_out_and_whom_each_watches_are_told() -> None:

@@ -12,7 +12,8 @@ from skuld_py.config.timing import Retention
 from skuld_py.model import columns, ids
 from skuld_py.model import messages as m
 from skuld_py.model.events import MembersChanged
-from skuld_py.node.retention.replica_side import ebb
+from skuld_py.node.retention.replica_side import delete, ebb
+from skuld_py.partition.copies.remains import remains_of
 
 ARCHIVED = Retention(KEEP_MS, slice_ms=5_000, page_tasks=3, archives=True)
 
@@ -172,6 +173,32 @@ def test_who_is_to_keep_more_refuses_also_what_others_have_closed(machines: Mach
     answer = ebb(machines.nodes[careful].operations, machines.now_ms, vnode, m.Ebb(9, 0, epoch, closed_ms))
 
     assert answer == m.Ebbed(9, False, 0, 0, machines.now_ms - 5 * KEEP_MS)
+
+
+def test_who_comes_back_to_keep_more_agrees_on_no_page_more(machines: Machines) -> None:
+    """What all have agreed on before goes: some may have deleted it."""
+    made, careful, lead = grow_old(machines, 2), follower_of(machines), vnodes(machines)[leader_of(machines)]
+    node, vnode = machines.nodes[careful], vnodes(machines)[careful]
+    digests = columns.pack_u64(remains_of(lead.replica, made).digests)
+    trial = m.Collect(1, 0, lead.epoch, vnode.replica.watermark.sealed_ms, True, True, b"".join(made), digests)
+    assert delete(node.view, machines.now_ms, vnode, trial) == m.Collected(1, True, b"")
+
+    node.view.retention = attrs.evolve(ARCHIVED, keep_ms=10 * KEEP_MS)
+
+    assert not delete(node.view, machines.now_ms, vnode, trial).is_accepted
+    last = attrs.evolve(trial, is_trial=False)
+    assert delete(node.view, machines.now_ms, vnode, last) == m.Collected(1, True, b"")
+
+
+def test_of_those_who_keep_more_only_who_keeps_all_is_named() -> None:
+    machines = started(Retention(KEEP_MS, slice_ms=5_000))
+    lead = leader_of(machines)
+    one, other = (name for name in machines.names if name != lead)
+    machines.nodes[one].view.retention = Retention(5 * KEEP_MS)
+    machines.nodes[other].view.retention = Retention(0)
+    grow_old(machines, 2)
+
+    assert machines.nodes[lead]._steward.slices.awaited(0) == [other]
 
 
 def test_who_is_to_keep_all_stops_it() -> None:

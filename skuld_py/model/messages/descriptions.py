@@ -80,10 +80,10 @@ class NodeRow:
 @attrs.frozen
 class CollectionRow:
     """What a node has collected on the partitions that it leads, by its own copies, so that the sum over all nodes
-    has each task once. ``sealed_ms``: the time of ids up to which all these partitions are sealed, but for those
-    that never were; 0 if none was. ``awaited``: the nodes without which collection does not go on, the first of
-    them. ``unarchived``: tasks that have ended and go once an archive has them, young ones included;
-    ``unarchived_since_ms``: since when those that are on offer could have gone, 0 where none is.
+    has each task once. ``sealed_ms``: the time of ids up to which all these partitions are sealed, or have
+    nothing, but for those that were never sealed; 0 if none was. ``awaited``: the nodes without which collection
+    does not go on, the first of them. ``unarchived``: tasks that have ended and go once an archive has them, young
+    ones included; ``unarchived_since_ms``: since when those that are on offer could have gone, 0 where none is.
     ``collected_per_s``: how many went in a second, over the last few."""
 
     node: str = fields.wide_name()

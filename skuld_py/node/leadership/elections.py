@@ -53,8 +53,7 @@ class Steward(Duty):
         self.slices = Slices(operations, exchanges)
         self.losses, self.audits = Losses(operations, exchanges), Audits(operations, exchanges)
         self.gatherings = Gatherings(operations, exchanges)
-        self.gossiper = Gossiper(operations, moves, self.slices.awaited, self.slices.unarchived_since_ms,
-                                 self.slices.pace.rate)
+        self.gossiper = Gossiper(operations, moves, self.slices)
         self._heard_ms, self._since_ms = dict[str, int](), dict[str, int]()
         self._round_ms = 0
         """When a part of the slow round is due."""

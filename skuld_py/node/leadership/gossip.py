@@ -24,6 +24,7 @@ from skuld_py.node.knowledge.heads import UNKNOWN
 from skuld_py.node.leadership.status import Program, collection, own_program
 from skuld_py.node.operations.duty import Duty
 from skuld_py.node.operations.operation import Operations
+from skuld_py.node.retention.slices import Slices
 
 TOLD_TIMES = 3
 Rows = tuple[m.LeaderRow | None, m.MoveRow | None]
@@ -31,17 +32,13 @@ Rows = tuple[m.LeaderRow | None, m.MoveRow | None]
 
 
 class Gossiper(Duty):
-    """What one node tells, and what the others have told it. ``awaited`` gives the nodes for which collection
-    waits."""
+    """What one node tells, and what the others have told it. ``slices``: what it collects."""
 
-    def __init__(self, operations: Operations, moves: Moves, awaited: Callable[[int], Sequence[str]],
-                 since_ms: Callable[[int], int], per_s: Callable[[], int]) -> None:
+    def __init__(self, operations: Operations, moves: Moves, slices: Slices) -> None:
         self._view = operations.view
         self._outbox = operations.outbox
         self._moves = moves
-        self._awaited = awaited
-        self._since_ms = since_ms
-        self._per_s = per_s
+        self._slices = slices
         self.along: list[Callable[[int], None]] = []
         """Called before it tells: work that may be done at the same time, so that a node at rest wakes less
         often."""
@@ -225,7 +222,7 @@ class Gossiper(Duty):
         return (*self._collection(), *(row for rows in told for row in rows))
 
     def _collection(self) -> tuple[m.CollectionRow, ...]:
-        return collection(self._view, self._awaited, self._since_ms, self._per_s())
+        return collection(self._view, self._slices)
 
     def on_members(self, came: Sequence[str], gone: Sequence[str]) -> None:
         """Forget what peers that went have said; tell all to peers that came."""

@@ -8,7 +8,7 @@ Then each node and kind keeps a share of rows, and the reason in its first row s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
@@ -19,6 +19,7 @@ from skuld_py.model.messages.descriptions import AWAITED_MAX, PAUSED_MAX, STARVE
 from skuld_py.model.state import State
 from skuld_py.node.knowledge.view import View
 from skuld_py.node.leadership.clocks import Agreement
+from skuld_py.node.retention.slices import Slices
 
 Program = tuple[str, int]
 """The release that a node runs, and the newest rules that it knows."""
@@ -87,24 +88,25 @@ def within(moves: Sequence[m.MoveRow], most: int) -> tuple[m.MoveRow, ...]:
     return tuple(told[:most])
 
 
-def collection(view: View, awaited: Callable[[int], Sequence[str]], since_ms: Callable[[int], int],
-               per_s: int) -> tuple[m.CollectionRow, ...]:
+def collection(view: View, slices: Slices) -> tuple[m.CollectionRow, ...]:
     """A row of what this node collects; none if it keeps everything. It counts led partitions only: all replicas
-    delete the same tasks, and would count them again."""
+    delete the same tasks, and would count them again. Where nothing comes any more the seal rises no more: there
+    counts up to when nothing is left."""
     if not view.retention.keep_ms:
         return ()
     led = [vnode for vnode in view.vnodes if vnode.is_leading]
     watermarks = [vnode.replica.watermark for vnode in led]
-    seals = [watermark.sealed_ms for watermark in watermarks if watermark.sealed_ms]
-    names = sorted({name for vnode in led for name in awaited(vnode.partition)})
+    seals = [max(vnode.replica.watermark.sealed_ms, slices.collected_ms(vnode)) for vnode in led
+             if vnode.replica.watermark.sealed_ms]
+    names = sorted({name for vnode in led for name in slices.awaited(vnode.partition)})
     unarchived, since = 0, [0]
     if view.retention.archives:
         unarchived = sum(row[state] for vnode in led for _, row in vnode.replica.filing.tally.rows()
                          for state in ENDS)
-        since = [at_ms for vnode in led if (at_ms := since_ms(vnode.partition))]
+        since = [at_ms for vnode in led if (at_ms := slices.unarchived_since_ms(vnode.partition))]
     return (m.CollectionRow(view.me.name, sum(watermark.collected for watermark in watermarks),
                             min(seals, default=0), tuple(names[:AWAITED_MAX]), unarchived, min(since, default=0),
-                            per_s),)
+                            slices.pace.rate()),)
 
 
 ENDS = (State.COMPLETED, State.CANCELLED, State.DEAD)

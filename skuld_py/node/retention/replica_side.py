@@ -28,6 +28,12 @@ def _refuses(vnode: Vnode, role: Role, epoch: int) -> bool:
     return not vnode.has_read or role in (Role.SUSPECT, Role.ZOMBIE) or (is_voter and epoch < vnode.promise.epoch)
 
 
+def _allowed_ms(view: View, now_ms: int) -> int:
+    """What had ended by then this node's option lets go; 0 where it keeps all."""
+    keep_ms: int = view.retention.keep_ms
+    return max(0, now_ms - keep_ms) if keep_ms else 0
+
+
 def _keeps_longer(view: View, allowed_ms: int, upto_ms: int) -> bool:
     """Whether this node's option keeps what has ended by then, whatever others have closed it to meanwhile."""
     return upto_ms > (allowed_ms + view.parameters.skew_ms if allowed_ms else 0)
@@ -39,8 +45,7 @@ def ebb(operations: Operations, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.
     role = vnode.role
     if _refuses(vnode, role, request.epoch):
         return m.Ebbed(request.request, False, promised if vnode.standing.includes(vnode.me.name) else 0, 0)
-    keep_ms = operations.view.retention.keep_ms
-    allowed_ms = max(0, now_ms - keep_ms) if keep_ms else 0
+    allowed_ms = _allowed_ms(operations.view, now_ms)
     if _keeps_longer(operations.view, allowed_ms, request.upto_ms):
         return m.Ebbed(request.request, False, 0, 0, allowed_ms)
     if role is not Role.STRANGER and not watermark.life:
@@ -55,14 +60,16 @@ def ebb(operations: Operations, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.
     return m.Ebbed(request.request, True, 0, life)
 
 
-def delete(view: View, vnode: Vnode, request: m.Collect) -> m.Collected:
+def delete(view: View, now_ms: int, vnode: Vnode, request: m.Collect) -> m.Collected:
     """Delete, or say whether this copy would. A node that keeps nothing of the partition says what its own tasks
-    need."""
+    need. One that came back with an option to keep more agrees on no page more of a slice that it was sealed for."""
     replica = vnode.replica
     role = vnode.role
     if role is Role.STRANGER:
         return m.Collected(request.request, True, _needed_by_a_stranger(view, request))
     if _refuses(vnode, role, request.epoch) or replica.watermark.sealed_ms < request.upto_ms:
+        return m.Collected(request.request, False, b"")
+    if request.is_trial and _keeps_longer(view, _allowed_ms(view, now_ms), request.upto_ms):
         return m.Collected(request.request, False, b"")
     if view.retention.archives and not request.is_archived:
         return m.Collected(request.request, False, b"")

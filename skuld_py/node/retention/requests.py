@@ -22,7 +22,7 @@ class RetentionRequests:
         self.asked: Asked = {m.Offer: self._pass_on, m.Discard: self._pass_on}
         self.served: Served = {
             m.Ebb: lambda now, peer, msg: ebb(operations, now, ownership.vnode(msg.partition), msg),
-            m.Collect: lambda now, peer, msg: delete(operations.view, ownership.vnode(msg.partition), msg),
+            m.Collect: lambda now, peer, msg: delete(operations.view, now, ownership.vnode(msg.partition), msg),
             m.Offer: offers.on_offer, m.Discard: offers.on_discard,
         }
 

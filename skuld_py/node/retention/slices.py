@@ -239,10 +239,12 @@ class Slices:
         def check(at_ms: int, answers: Mapping[str, m.Message]) -> None:
             if self._slices.get(partition) is not under_way:
                 return
-            hindering = [name for name in names if not getattr(answers.get(name), "is_accepted", False)]
-            allowed_ms = self._allowed_ms(partition, under_way, [answers.get(name) for name in hindering])
-            self._hindered[partition] = hindering
-            if not hindering:
+            refusals = {name: answers.get(name) for name in names
+                        if not getattr(answers.get(name), "is_accepted", False)}
+            allowed_ms = self._allowed_ms(partition, under_way, [*refusals.values()])
+            hindering = [name for name, refusal in refusals.items() if not getattr(refusal, "allowed_ms", 0)]
+            self._hindered[partition] = hindering or ([] if allowed_ms else [*refusals])
+            if not refusals:
                 then(at_ms, partition, under_way, answers)
             elif allowed_ms:
                 self._lag_ms[partition] = at_ms - allowed_ms
