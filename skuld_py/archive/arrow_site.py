@@ -65,15 +65,23 @@ class Site:
 
     @property
     def archive(self) -> str:
-        """The name of the archive, which its first change gives it."""
+        """The name of the archive, which its first change gives it, or ``rename``."""
         for _ in range(TRIES):
-            if name := self.manifest.refresh().archive:
+            if name := self.manifest.name():
                 return name
             try:
                 self.manifest.put(Change(now_ms()))
             except OSError as error:
                 raise unwritable(self.root, error) from error
         raise Refused("not_written", "root: other archivers were faster; run fewer on one root")
+
+    def rename(self) -> None:
+        """Have another name than the archive that this one is a copy of."""
+        assert self.archive
+        try:
+            self.manifest.rename()
+        except OSError as error:
+            raise unwritable(self.root, error) from error
 
     def compact(self, *, least: int = 2, grace_ms: int = GRACE_MS, keep_days: int | None = None,
                 takes_over: bool = True, on_part: OnPart | None = None) -> Compacted:

@@ -2,6 +2,7 @@
 
     ROOT/_manifest/00000000000000000042.json            the 42nd change: files that came, and files that went
     ROOT/_manifest/00000000000000000042.snapshot.json   what all changes up to it come to
+    ROOT/_manifest/copy.json                            the mark of a copy that took the place of what it is one of
 
 A reader takes the newest snapshot and the changes behind it, and knows each live file with the rows it has and
 between which ids and times they lie. Invariants: each task is in one live file; a change is put under the next
@@ -34,6 +35,8 @@ from skuld_py.output.store import sync
 DIRECTORY = "_manifest"
 FORMAT = 1
 SNAPSHOT_EVERY = 64
+COPY = "copy.json"
+_MARK = re.compile(r"[0-9a-f]{16}")
 _CHANGE = re.compile(r"(\d{20})\.json")
 _SNAPSHOT = re.compile(r"(\d{20})\.snapshot\.json")
 _TRIES = 20
@@ -146,6 +149,26 @@ class Manifest:
             except OSError as error:
                 raise unreadable(self._directory, error) from error
         raise Refused("damaged_manifest", f"root: {self._directory} lacks a change{_REMEDY}")
+
+    def name(self) -> str:
+        """The name by which a cluster knows the archive, empty where there is none: that of its changes, which
+        each copy has, too; and behind it the mark of a copy with another name. ``Refused`` as by ``refresh``."""
+        archive, path = self.refresh().archive, self._directory / COPY
+        try:
+            mark = _parsed(path)[0].get("mark")
+        except FileNotFoundError:
+            return archive
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if type(mark) is not str or not _MARK.fullmatch(mark):
+            raise _damaged(path)
+        return f"{archive}-{mark}" if archive else ""
+
+    def rename(self) -> None:
+        """Have a name that no other archive has, nor any that was copied from this one or to it."""
+        path = self._directory / COPY
+        self._written(path, {"format": FORMAT, "mark": secrets.token_hex(8)}).rename(path)
+        sync(self._directory)
 
     def put(self, change: Change) -> bool:
         """Make a change durable, as the next; false when another writer was faster, and then nothing is done."""

@@ -128,9 +128,8 @@ def archive(ctx: click.Context, root: str, every_s: float | None, wait_s: float,
         if site is None and (known is None or known.root != place.name):
             store.check()
         elif site is not None:
-            replaces = _replaces(site, known, replaces)
-        if site is not None:
             site.check_delta()  # before the cluster is told: else neither this nor the former would get anything
+            replaces = _replaces(site, known, replaces)
         enter = partial(_enter, place, site, nodes, timeout_s)
         enter(replaces=replaces)
         _say_replaced(known, place, site, replaces, as_json)
@@ -192,7 +191,7 @@ def _archive_at(place: Any) -> str:
     from skuld_py.archive.manifest import Manifest
     from skuld_py.archive.places import LocalPlace
 
-    return Manifest(place.root).refresh().archive if isinstance(place, LocalPlace) else ""
+    return Manifest(place.root).name() if isinstance(place, LocalPlace) else ""
 
 
 def _known(nodes: str, timeout_s: float) -> ArchiveRoot | None:
@@ -215,23 +214,26 @@ def _replaces(site: Site, known: ArchiveRoot | None, is_asked: bool) -> bool:
     """Whether this archive takes the place of another, as ``is_asked`` for; not where that is the same, reached by
     another path. Refuse a directory that takes none and whose archive has the name of the cluster's, where that
     one is elsewhere on this machine: what this process has below the one root is not below the other, so one was
-    copied from the other."""
+    copied from the other. One that takes a place has a name of its own from then on, which what it was copied from
+    has not."""
     from pathlib import Path
 
     from skuld_py.archive.manifest import Manifest
     from skuld_py.errors import Refused
 
-    if known is None or site.manifest.refresh().archive != known.archive or known.root == str(site.root):
+    if known is None or known.root == str(site.root):
         return is_asked
-    other = Path(known.root)
+    other, has_its_name = Path(known.root), site.manifest.name() == known.archive
     try:
-        is_same = (other / site.drafts.own.relative_to(site.root)).exists()
-        is_copy = not is_same and Manifest(other).refresh().archive == known.archive
+        is_same = has_its_name and (other / site.drafts.own.relative_to(site.root)).exists()
+        is_copy = has_its_name and not is_same and Manifest(other).name() == known.archive
     except (OSError, Refused):
-        return is_asked  # it is not to be seen from here
+        is_same = is_copy = False  # it is not to be seen from here
     if is_copy and not is_asked:
         raise Refused("other_archive", f"root: {site.root} is a copy of this cluster's archive, which is at"
                       f" {other}; archive to that one, or with --replace from now on to this one", root=known.root)
+    if is_asked and not is_same:
+        site.rename()
     return is_asked and not is_same
 
 

@@ -71,22 +71,22 @@ class Archiving(Setting):
                       moves: bool = True) -> Work[None]:
         """Say into which archive the cluster's ended tasks go: ``root`` is the place, ``archive`` the name that
         its manifest has, if it has one. Refused as ``other_archive`` where they go elsewhere, unless this one
-        ``replaces`` that, also where this is a copy of it, which has its name. One that was moved is the same, and
-        its new place is noted; one that had no name yet is known by it from then on. Without ``moves`` its place
-        is not noted anew, so that archivers which reach one archive by several paths do not tell it in turns. A
-        cluster of an earlier release keeps no such thing: there nothing is said."""
+        ``replaces`` that. One that was moved is the same, and its new place is noted; one that had no name yet is
+        known by it from then on. Without ``moves`` its place is not noted anew, so that archivers which reach one
+        archive by several paths do not tell it in turns. A cluster of an earlier release keeps no such thing:
+        there nothing is said."""
         wanted = _archive_of(root, archive)
         for is_last in (False, True):
             try:
                 values = yield from self._values(ARCHIVE, ARCHIVE)
                 found = _root_of(values.get(ARCHIVE))
-                is_known = found is not None and found.is_of(wanted) and (replaces or root not in found.formers)
+                is_known = found is not None and found.is_of(wanted)
                 if found is not None and is_known and (
                         is_last or found.says(wanted) or (found.archive and not moves)):
                     return
                 if found is not None and not is_known and (is_last or not replaces):
                     raise other_archive(found.root, root)
-                yield from self._set(ARCHIVE, ARCHIVE, wanted.behind(found, replaces).encode())
+                yield from self._set(ARCHIVE, ARCHIVE, wanted.encode())
             except Refused as refusal:
                 if refusal.code != "unknown_setting":
                     raise

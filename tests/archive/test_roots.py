@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -22,7 +21,6 @@ from skuld_py.archive.filters import Filters
 from skuld_py.archive.live import live
 from skuld_py.archive.manifest import DIRECTORY, Manifest
 from skuld_py.errors import Refused
-from skuld_py.model.archive_root import ArchiveRoot, decode_root, is_root
 from skuld_py.model.ids import to_text
 from skuld_py.testing import MemoryClient
 
@@ -55,34 +53,43 @@ def test_one_that_is_reached_by_two_paths_is_not_told_in_turns() -> None:
         assert client.archive_root().root == "/mnt/a"
 
 
-def test_the_archive_of_which_a_copy_took_the_place_gets_nothing_more() -> None:
-    """Wherever its archivers run, and however often they begin: it has the name of the copy."""
-    with MemoryClient() as client:
-        client.enter_archive("/srv/a", "name")
-        client.enter_archive("/srv/copy", "name", replaces=True)
-        for moves in (True, False):
-            with pytest.raises(Refused, match="go to the archive at /srv/copy"):
-                client.enter_archive("/srv/a", "name", moves=moves)
-        client.enter_archive("/mnt/copy", "name")
-        with pytest.raises(Refused, match="go to the archive at /mnt/copy"):
-            client.enter_archive("/srv/a", "name")
-        client.enter_archive("/srv/a", "name", replaces=True)
-        client.enter_archive("/srv/a", "name")
-        assert client.archive_root() == ArchiveRoot("/srv/a", "name", ("/mnt/copy",))
+def test_a_copy_that_takes_the_place_has_a_name_of_its_own_and_no_former_archiver_gets_in(tmp_path: Path) -> None:
+    """By whatever path it reaches the former one, and whatever was the cluster's archive in between."""
+    root, copy = tmp_path / "root", tmp_path / "copy"
+    with Site.held(root) as former, MemoryClient() as client:
+        name = former.archive
+        client.enter_archive(str(root), name)
+        shutil.copytree(root / DIRECTORY, copy / DIRECTORY)
+        with Site.held(copy) as site:
+            assert site.archive == name
+            site.rename()
+            assert site.archive == Manifest(copy).name() and site.archive.startswith(f"{name}-")
+            client.enter_archive(str(copy), site.archive, replaces=True)
+            client.enter_archive("/mnt/copy", Manifest(copy).name(), moves=False)
+            for place in (str(root), "/mnt/root"):
+                with pytest.raises(Refused, match=f"go to the archive at {copy}"):
+                    client.enter_archive(place, former.archive)
+            client.enter_archive("s3a://b/c", replaces=True)
+            before = site.archive
+            site.rename()
+            client.enter_archive(str(copy), site.archive, replaces=True)
+            assert before != site.archive != name == former.archive
+            with pytest.raises(Refused, match=f"go to the archive at {copy}"):
+                client.enter_archive(str(root), former.archive)
+            site.store.begin()
+            site.store.write("b", rows_of(TASKS))
+    assert kept(copy) == ids_of(TASKS) and Manifest(copy).refresh().archive == name, "as releases before know it"
 
 
-def test_a_copy_that_takes_the_place_again_and_again_leaves_a_short_register() -> None:
-    last = ArchiveRoot("/0", "name")
-    for number in range(1, 10):
-        last = ArchiveRoot(f"/{number}", "name").behind(last, replaces=True)
-    assert last.formers == ("/8", "/7", "/6", "/5") and decode_root(last.encode()) == last
-    assert ArchiveRoot("/9", "other").behind(last, replaces=True).formers == ()
-
-
-@pytest.mark.parametrize("formers", [3, "/a", [""], ["x" * 4_097], [1], ["/a"] * 5])
-def test_formers_that_cannot_be_make_no_register(formers: object) -> None:
-    assert not is_root(json.dumps({"root": "/a", "archive": "b", "formers": formers}).encode())
-    assert ArchiveRoot("/a", "b").encode() == b'{"archive":"b","root":"/a"}', "as of the release before"
+@pytest.mark.parametrize("text", ["", "{}", '{"format": 1}', '{"format": 1, "mark": 7}',
+                                  '{"format": 1, "mark": "../x"}', '{"format": 1, "mark": ""}', "\x00"])
+def test_a_mark_that_cannot_be_is_named(tmp_path: Path, text: str) -> None:
+    with Site.held(tmp_path) as site:
+        assert site.archive
+        (tmp_path / DIRECTORY / "copy.json").write_text(text)
+        with pytest.raises(Refused, match=r"copy\.json is damaged") as refused:
+            site.manifest.name()
+    assert refused.value.code == "damaged_manifest"
 
 
 def test_an_archive_that_was_turned_back_under_its_writer_gets_nothing_more_of_it(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from archive.world import PARTITIONS, World, world
 from skuld_py.archive.arrow_files import Unread
 from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.compaction import Compacted
+from skuld_py.archive.manifest import Manifest
 from skuld_py.archive.rows import COLUMNS, Row, day_of, row_of
 from skuld_py.cli.main import main
 from skuld_py.client.archiving import other_archive
@@ -206,6 +207,7 @@ def test_a_copy_of_the_archive_is_none_and_another_path_to_it_is_it(
     assert over.deleted == [] and run(path).exit_code == 0
     assert run(path, "--replace").exit_code == 0 and not any(replaced), "nobody's place was taken"
     assert run(copy, "--replace").exit_code == 0 and any(replaced)
+    assert Manifest(copy).name() != Manifest(root).name() == known[0].archive
     root.rename(moved)
     assert run(moved).exit_code == 0
 

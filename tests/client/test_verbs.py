@@ -927,21 +927,8 @@ def a_cluster_has_one_archive_wherever_its_directory_is_mounted(client: Any, que
         client.enter_archive("/srv/b", "other")
     assert refusal.value.code == "other_archive"
 
-    client.enter_archive("/copy", "name", replaces=True)
-    client.enter_archive("/copy", "name")
-    for moves in (True, False):
-        with pytest.raises(Refused, match="/copy") as refusal:
-            client.enter_archive("/mnt/a", "name", moves=moves)
-        assert refusal.value.code == "other_archive"
-    client.enter_archive("/mnt/copy", "name")
-    with pytest.raises(Refused, match="/mnt/copy"):
-        client.enter_archive("/mnt/a", "name")
-    client.enter_archive("/mnt/a", "name", replaces=True)
-    assert client.archive_root().formers == ("/mnt/copy",)
-
     client.enter_archive("s3a://b/c", replaces=True)
     client.enter_archive("s3a://b/c")
-    assert client.archive_root().formers == (), "they have other names"
     with pytest.raises(Refused, match="s3a://b/c"):
         client.enter_archive("/srv/a", "name")
 

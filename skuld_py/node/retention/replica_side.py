@@ -62,7 +62,7 @@ def ebb(operations: Operations, now_ms: int, vnode: Vnode, request: m.Ebb) -> m.
 
 def delete(view: View, now_ms: int, vnode: Vnode, request: m.Collect) -> m.Collected:
     """Delete, or say whether this copy would. A node that keeps nothing of the partition says what its own tasks
-    need. One that came back with an option to keep more agrees on no page more of a slice that it was sealed for."""
+    need. One that came back with an option to keep more agrees on no page more of what it was sealed for."""
     replica = vnode.replica
     role = vnode.role
     if role is Role.STRANGER:
