@@ -233,7 +233,10 @@ class Rows:
         rows = list(self._dated(rows))
         if max((row[_ENDED] or 0 for row in rows), default=0) > CALENDAR_MS_MAX:
             raise Refused("not_written", "a record cannot be read: it ended behind the year 9999")
-        return self._store.write(batch, rows)
+        try:
+            return self._store.write(batch, rows)
+        except OverflowError as error:
+            raise Refused("not_written", f"a record cannot be read: {error}") from None
 
 
 def task_of(row: Mapping[str, Any]) -> Task:

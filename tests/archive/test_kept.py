@@ -26,6 +26,7 @@ from skuld_py.archive.source import ClusterSource
 from skuld_py.client.archiving import Page
 from skuld_py.errors import Refused, Uncertain
 from skuld_py.model.body import Header, encode_body
+from skuld_py.model.history import HISTORY_HEAD
 from skuld_py.model.ids import to_text
 from skuld_py.model.task import Task
 
@@ -180,6 +181,14 @@ def test_of_a_page_that_went_in_part_nothing_counts_as_deleted() -> None:
     report = archiver(over).run(wait_s=0)
 
     assert (report.deleted, over.settled_ids) == (3, over.deleted[2:])
+
+
+def test_a_number_that_no_column_has_is_refused(tmp_path: Path) -> None:
+    record = (bytes(plain(1).id), encode_body(Header("q").encode(), b""), HISTORY_HEAD.pack(5, 1 << 63, 0), ())
+    with Site.held(tmp_path) as site, pytest.raises(Refused, match="a record cannot be read") as refused:
+        site.store.begin()
+        Rows(site.store, "prod").write("b", [(record, 1)])
+    assert refused.value.code == "not_written"
 
 
 def test_a_record_that_cannot_be_read_is_refused_and_so_holds_up_its_page_alone() -> None:
