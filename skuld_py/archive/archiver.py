@@ -153,6 +153,7 @@ class _Partition:
     goal_ms: int = 0
     upto_ms: int = 0
     ended: int = 0
+    deleted: int = 0
     unconfirmed: int = 0
     is_heard: bool = False
     is_done: bool = False
@@ -358,9 +359,10 @@ class Archiver:
             self._pace.over(partition.number)
             return False
         partition.goal_ms = min(partition.goal_ms or answer.due_ms, answer.due_ms)
-        if answer.is_others and (answer.ended < partition.ended or answer.upto_ms > partition.upto_ms):
+        if answer.is_others and (answer.ended < partition.ended or answer.upto_ms > partition.upto_ms
+                                 or answer.deleted != partition.deleted):
             self._is_another_moving = True
-        partition.upto_ms = answer.upto_ms
+        partition.upto_ms, partition.deleted = answer.upto_ms, answer.deleted
         partition.ended, partition.epoch, partition.is_heard = answer.ended, answer.epoch, True
         if answer.is_others:
             self._pace.over(partition.number)

@@ -43,7 +43,7 @@ class Page:
     of the pages of an epoch it rises; 0 of a node of an earlier release, which offers one page at a time.
     ``due_ms``: what had ended by then may go by now, by the leader's clock and its ``--retention``; ``upto_ms``:
     what could go by then is gone; ``ended``: how many of the partition's tasks have ended, young ones included.
-    ``is_others``: another archiver is given this partition's pages.
+    ``is_others``: another archiver is given this partition's pages; ``deleted`` rises with each that goes.
     """
 
     partition: int
@@ -59,6 +59,7 @@ class Page:
     ended: int = 0
     records: Sequence[Record | None] = attrs.field(default=(), repr=False)
     is_others: bool = False
+    deleted: int = 0
 
 
 class Archiving(Setting):
@@ -129,7 +130,8 @@ class Archiving(Setting):
             if record is not None and record[0] in cut:
                 records[index] = yield from self._with_all_entries(record)
         return Page(partition, (), answer.is_under_way, answer.awaited, answer.epoch, answer.ids, answer.digests,
-                    answer.number, answer.due_ms, answer.upto_ms, answer.ended, records, answer.is_others)
+                    answer.number, answer.due_ms, answer.upto_ms, answer.ended, records, answer.is_others,
+                    answer.deleted)
 
     @verb
     def archived(self, page: Page) -> Work[int]:

@@ -171,7 +171,7 @@ def test_another_archiver_that_works_in_vain_is_not_waited_for_without_end() -> 
     assert 30 <= over.now_s < 35
 
 
-@pytest.mark.parametrize("what", ["ended", "upto_ms"])
+@pytest.mark.parametrize("what", ["ended", "upto_ms", "deleted"])
 def test_another_archiver_that_works_is_waited_for(what: str) -> None:
     over = world(2, ahead=4)
     collectable = over.collectable
@@ -180,7 +180,7 @@ def test_another_archiver_that_works_is_waited_for(what: str) -> None:
         page, steps = collectable(question), int(over.now_s / 20)
         if question.partition != 1 or steps >= 9:
             return page
-        seen = {"ended": 9 - steps if what == "ended" else 9, "upto_ms": steps if what == "upto_ms" else 0}
+        seen = {"ended": 9 + steps, "upto_ms": 0, what: 9 - steps if what == "ended" else steps}
         return attrs.evolve(page, is_others=True, **seen)
     over.collectable = offered  # type: ignore[method-assign]
 

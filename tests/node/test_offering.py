@@ -175,6 +175,24 @@ def test_who_is_to_keep_more_refuses_also_what_others_have_closed(machines: Mach
     assert answer == m.Ebbed(9, False, 0, 0, machines.now_ms - 5 * KEEP_MS)
 
 
+def test_who_is_given_no_page_hears_how_many_tasks_went(machines: Machines) -> None:
+    def asked(archiver: int) -> m.Offered:
+        answer = ask(machines, m.Offer(7, 0, in_columns=True, archiver=archiver))
+        assert isinstance(answer, m.Offered)
+        return answer
+
+    grow_old(machines, 5)
+    for _ in range(2):  # the second time all are known
+        seen = {number: asked(number) for number in (1, 2, 3)}
+    mine = next(number for number, page in seen.items() if page.ids)
+    other = next(number for number, page in seen.items() if page.is_others)
+    assert (seen[mine].deleted, seen[other].deleted) == (0, 0)
+    assert discard(machines, asked(mine)) == m.Discarded(8, True, 3)
+    assert asked(other).deleted == 3
+    assert discard(machines, asked(mine)) == m.Discarded(8, True, 2)
+    assert asked(other).deleted == 5
+
+
 def test_who_comes_back_to_keep_more_agrees_on_no_page_more(machines: Machines) -> None:
     """What all have agreed on before goes: some may have deleted it."""
     made, careful, lead = grow_old(machines, 2), follower_of(machines), vnodes(machines)[leader_of(machines)]

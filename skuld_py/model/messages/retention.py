@@ -99,7 +99,7 @@ class Offered(Message):
     ``counts``, unless there are no entries at all: how many of the entries are its own. ``number``: the page's;
     those of an epoch rise. ``due_ms``: what had ended by then may go by now. ``upto_ms``: what could go by then is
     gone. ``ended``: how many tasks of the partition have ended, young ones included. ``is_others``: another
-    archiver is given the pages of the partition."""
+    archiver is given the pages of the partition; then ``deleted`` rises with each that goes."""
 
     columns = ("ids", "digests")
     grew_with: ClassVar[int] = DEATH_TIME_RULES
@@ -122,6 +122,7 @@ class Offered(Message):
     seqs: bytes = fields.u64s(PAGE_ENTRIES, default=b"", since=3)
     entries: Column = fields.strings(PAGE_ENTRIES, default=Column(), since=3)
     is_others: bool = fields.truth(default=False, since=3)
+    deleted: int = fields.number(default=0, since=6)
 
     def as_known_to(self, version: int) -> Offered:
         """The page as it is sent to who speaks an older protocol: it does not say when tasks died."""

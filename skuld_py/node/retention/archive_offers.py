@@ -114,7 +114,8 @@ class ArchiveOffers:
         said = m.Offered(message.request, vnode.epoch, page is not None or slices.is_under_way(partition),
                          () if page else tuple(slices.awaited(partition)), b"", b"", b"", (),
                          due_ms=slices.due_ms(now_ms, partition), upto_ms=slices.collected_ms(vnode),
-                         ended=self._ended(now_ms, vnode), is_others=is_others)
+                         ended=self._ended(now_ms, vnode), is_others=is_others,
+                         deleted=slices.deleted(partition) if is_others else 0)
         if page is None:
             return said
         bodies, histories, entries = read_columns(vnode.replica, ids.split(page.ids))

@@ -147,6 +147,8 @@ class Slices:
         """For how long others are to keep what ended of a partition, where that is longer than this node is."""
         self._collected: dict[int, tuple[int, int]] = {}
         """Of each partition the epoch, and the time up to which all went that could."""
+        self._deleted: dict[int, int] = {}
+        """How many tasks of each partition this node had deleted, since it runs."""
         self._pages = count(1)
         self.pace = Pace()
 
@@ -201,6 +203,10 @@ class Slices:
 
     def _keep_ms(self, partition: int) -> int:
         return max(self._view.retention.keep_ms, self._lag_ms.get(partition, 0))
+
+    def deleted(self, partition: int) -> int:
+        """How many tasks of a partition went, as far as this node led that."""
+        return self._deleted.get(partition, 0)
 
     def is_under_way(self, partition: int) -> bool:
         """Whether a slice of a partition is."""
@@ -416,6 +422,7 @@ class Slices:
             kept = len(columns.unpack_u64(own.kept)) if isinstance(own, m.Collected) else 0
             page.count = len(ids.split(page.ids)) - kept
             self.pace.count += page.count
+            self._deleted[partition] = self.deleted(partition) + page.count
             then(page.count)
             under_way.offers.pop(page.number, None)
             under_way.has_deleted = True
