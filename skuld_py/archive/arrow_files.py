@@ -52,8 +52,12 @@ def reading(path: Path) -> Iterator[None]:
     except FAILURES as error:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
             raise
-        raise Unread("damaged_file", path, f"is damaged: {said(error)}; restore it from a copy of the"
-                     " archive") from None
+        raise damaged(path, said(error)) from None
+
+
+def damaged(path: Path, why: str) -> Unread:
+    """What is said of a file whose bytes are not those that were written."""
+    return Unread("damaged_file", path, f"is damaged: {why}; restore it from a copy of the archive")
 
 
 @cache

@@ -29,7 +29,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ from skuld_py.archive.arrow_files import (
     SCHEMA,
     Unread,
     bounds_of,
+    damaged,
     has_more,
     joined_bounds,
     lacks_ends,
@@ -189,11 +191,13 @@ class Compaction:
         outputs = _Outputs(self._drafts, self._name, queue, max(each.born for each in sources), is_old)
         rows, all_rows = 0, max(1, sum(each.rows for each in sources))
         ranges, heavy = _ranges(self._root, sources)
+        counts = Counter[str]()
         for first, behind in ranges:
-            rows += outputs.take(self._range(sources, first, behind, heavy))
+            rows += outputs.take(self._range(sources, first, behind, heavy, counts))
             self._on_part(day, queue, min(1.0, rows / all_rows))
             gc.collect()  # files of Arrow are in cycles, each with its footer, and an archiver seldom seeks these
             pa.default_memory_pool().release_unused()
+        self._check_whole(sources, counts)
         files, moves = outputs.finished()
         self._drafts.move(moves)
         if self._put(files, [each.path for each in sources], seen=seen if is_old else None):
@@ -202,11 +206,22 @@ class Compaction:
             self.done.rows += sum(file.rows for file in files)
         self._drafts.drop(self._manifest.refresh())
 
-    def _range(self, sources: Sequence[_Source], first: str, behind: str | None, heavy: Set[str]
-               ) -> pa.Table:
-        """The rows of a range of ids, sorted, each task once."""
-        tables = [_read(self._root, each, first, behind, each.path in heavy) for each in sources
-                  if each.last_id >= first and (behind is None or each.first_id < behind)]
+    def _check_whole(self, sources: Sequence[_Source], counts: Mapping[str, int]) -> None:
+        """That all rows of each file were met: what it says itself of where they are may be damaged."""
+        for each in sources:
+            if counts[each.path] != each.rows:
+                raise damaged(self._root / each.path, f"it has {each.rows} rows, and {counts[each.path]} of them"
+                              " were found by its footer")
+
+    def _range(self, sources: Sequence[_Source], first: str, behind: str | None, heavy: Set[str],
+               counts: Counter[str]) -> pa.Table:
+        """The rows of a range of ids, sorted, each task once. ``counts``: how many were met of each file."""
+        tables = []
+        for each in sources:
+            if each.last_id >= first and (behind is None or each.first_id < behind):
+                tables.append(_read(self._root, each, first, behind, each.path in heavy))
+                ids = tables[-1].column("id")
+                counts[each.path] += len(ids) if each.batch else pc.count_distinct(ids).as_py()
         table = pa.concat_tables(tables).sort_by([("id", "ascending"), ("batch", "descending")])
         ids = table.column("id").combine_chunks()
         if len(ids) > 1:
@@ -366,7 +381,10 @@ def _source(file: File) -> _Source:
 
 
 def _old_source(root: Path, path: str) -> _Source:
-    ids = _ids(root / path)
+    """No manifest says how many rows it has, but its footer does in more than one place."""
+    ids, counts = _ids(root / path), _counts(root / path)
+    if counts != {len(ids)}:
+        raise damaged(root / path, f"its footer says of its {len(ids)} rows that they are others")
     bounds = pc.min_max(ids)
     batch, queue, day, _ = path.split("/")
     return _Source(path, bounds["min"].as_py() or "", bounds["max"].as_py() or "", 0, len(ids),
@@ -377,6 +395,15 @@ def _old_source(root: Path, path: str) -> _Source:
 def _ids(path: Path) -> Any:
     with reading(path):
         return pq.read_table(path, columns=["id"], partitioning=None).column("id")
+
+
+def _counts(path: Path) -> set[int]:
+    """How many rows a file has, by each part of its footer."""
+    with reading(path):
+        found = pq.read_metadata(path)
+        groups = [found.row_group(number) for number in range(found.num_row_groups)]
+        return {found.num_rows, sum(group.num_rows for group in groups),
+                sum(group.column(found.schema.names.index("id")).num_values for group in groups)}
 
 
 def _ranges(root: Path, sources: Sequence[_Source]) -> tuple[list[tuple[str, str | None]], set[str]]:

@@ -17,6 +17,7 @@ from archive.ended import NOON_MS, plain
 from archive.test_arrow import write_old
 from archive.test_layout import TASKS, blob, file, ids_of, kept, rows_of
 from skuld_py.archive import compaction, drafts, manifest
+from skuld_py.archive.arrow_files import table_of
 from skuld_py.archive.arrow_history import ArrowHistory
 from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.filters import Filters
@@ -275,3 +276,69 @@ def test_of_a_file_that_another_compaction_took_away_nothing_is_said(
 
     assert done.unread == [] and not any(path in site.manifest.refresh().files
                                          for paths in files.values() for path in paths)
+
+
+# -- footers that say of rows what is not so ------------------------------------------------------------------
+
+
+def misstate(path: Path, task_id: str, bit: int) -> None:
+    """One bit in what a footer says of the bounds of ids; the rows themselves stay as they are."""
+    found = bytearray(path.read_bytes())
+    begin = len(found) - 8 - int.from_bytes(found[-8:-4], "little")
+    found[found.index(task_id.encode(), begin) + 4] ^= bit
+    path.write_bytes(found)
+
+
+MISSTATED = pytest.mark.parametrize(("which", "bit"), [(-1, 0x10), (0, 0x40)])
+"""The greatest id is said to be less, or the least to be greater."""
+NEIGHBOURS = [plain(number, "q", at_ms=NOON_MS + number) for number in range(20)]
+
+
+@MISSTATED
+def test_rows_that_a_damaged_footer_hides_are_not_compacted_away(
+        site: Site, monkeypatch: pytest.MonkeyPatch, which: int, bit: int) -> None:
+    monkeypatch.setattr(compaction, "RANGE_BYTES", 2_000)
+    for half in range(2):
+        site.store.write(f"b{half}", rows_of(NEIGHBOURS[half::2]))
+    site.store.settled(blob(NEIGHBOURS))
+    site.store.end(True)
+    first = min(site.manifest.refresh().files.values(), key=lambda file: file.first_id)
+    misstate(site.root / first.path, ids_of(NEIGHBOURS[::2])[which], bit)
+
+    done = site.compact(grace_ms=-1)
+
+    assert [(each.code, each.path) for each in done.unread] == [("damaged_file", site.root / first.path)]
+    assert done.files == 0 and kept(site.root) == ids_of(NEIGHBOURS)
+    assert not [*site.drafts.own.glob("*.draft")]
+
+
+@MISSTATED
+def test_rows_of_an_earlier_layout_that_a_damaged_footer_hides_are_not_compacted_away(
+        site: Site, monkeypatch: pytest.MonkeyPatch, which: int, bit: int) -> None:
+    monkeypatch.setattr(compaction, "RANGE_BYTES", 2_000)
+    for half in range(2):
+        rows = rows_of(NEIGHBOURS[half::2])
+        place = site.root / f"batch={half}" / "queue=q" / f"day={rows[0][2]}"
+        place.mkdir(parents=True)
+        pq.write_table(table_of(rows, str(half)).drop_columns(["queue", "day", "batch"]), place / "p.parquet")
+    bad = site.root / live(site.root).old[0]
+    misstate(bad, ids_of(NEIGHBOURS[::2])[which], bit)
+
+    done = site.compact(grace_ms=-1)
+
+    assert [(each.code, each.path) for each in done.unread] == [("damaged_file", bad)]
+    assert done.files == 0 and len(live(site.root).old) == 2 and not live(site.root).files
+
+
+def test_of_a_file_of_an_earlier_layout_whose_footer_is_at_odds_with_itself_nothing_is_taken_over(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_old(site.root, "1")
+    old = live(site.root).old
+    counts = compaction._counts
+    monkeypatch.setattr(compaction, "_counts", lambda path: counts(path) | (
+        {2} if path == site.root / old[0] else set()))
+
+    done = site.compact(grace_ms=0)
+
+    assert [(each.code, each.path) for each in done.unread] == [("damaged_file", site.root / old[0])]
+    assert live(site.root).old == old[:1]

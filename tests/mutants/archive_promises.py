@@ -218,4 +218,15 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-known-is-untaken", "a place that has all but a task in the way already counts as at fault",
            "Archiver._write", "refusals, is_taken = 0, True", "refusals, is_taken = 0, new > 0", "D7",
            KEPT + "test_where_all_but_one_in_the_way_are_there_already_that_one_is_named", seeds=0),
+    mutant("archive-hidden-rows", "rows that a damaged footer hides are compacted away", "Compaction._check_whole",
+           "if counts[each.path] != each.rows:", "if False:", "D7",
+           DAMAGE + "test_rows_that_a_damaged_footer_hides_are_not_compacted_away", seeds=0),
+    mutant("archive-old-rows-hidden", "rows of an earlier layout that a damaged footer hides are compacted away",
+           "Compaction._check_whole", "if counts[each.path] != each.rows:",
+           "if counts[each.path] != each.rows and not each.batch:", "D7",
+           DAMAGE + "test_rows_of_an_earlier_layout_that_a_damaged_footer_hides_are_not_compacted_away", seeds=0),
+    mutant("archive-footer-at-odds", "a footer that is at odds with itself tells how many rows are taken over",
+           "compaction._old_source", "if counts != {len(ids)}:", "if False:", "D7",
+           DAMAGE + "test_of_a_file_of_an_earlier_layout_whose_footer_is_at_odds_with_itself_nothing_is_taken_"
+           "over", seeds=0),
 )
