@@ -174,7 +174,7 @@ class Compaction:
     def _drop(self, before_ms: int) -> None:
         """Whole days, files of an earlier layout not before they are taken over. Of some tasks nobody knows when
         they ended, but they had when they were written: their files stay until that is as long ago."""
-        old = [file for file in self._manifest.state.files.values()
+        old = [file for file in [*self._manifest.state.files.values()]  # which changes where one cannot be read
                if file.day < day_of(before_ms) and not file.is_open and self._is_past(file, before_ms)]
         if old and self._put((), [file.path for file in old]):
             self.done.dropped += sum(file.rows for file in old)

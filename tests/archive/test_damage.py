@@ -249,6 +249,27 @@ def test_a_damaged_file_keeps_no_other_one_from_its_end(site: Site) -> None:
     assert files["b"][1] in site.manifest.refresh().files and bad.exists()
 
 
+def test_days_past_go_though_an_archiver_writes_while_a_damaged_file_is_met(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = closed_files(site)
+    later = [plain(number, "a", at_ms=NOON_MS + 9 * 86_400_000) for number in (9, 10)]
+    site.store.write("later", rows_of(later[:1]))
+    bad = site.root / files["b"][1]
+    cut(bad)
+    lacks_ends = compaction.lacks_ends
+
+    def beside(path: Path) -> bool:
+        if path == bad:
+            with Site.held(site.root) as other:
+                other.store.begin()
+                other.store.write("beside", rows_of(later[1:]))
+        return lacks_ends(path)
+    monkeypatch.setattr(compaction, "lacks_ends", beside)
+
+    assert site.compact(keep_days=1, grace_ms=0).dropped == 5
+    assert files["b"][1] in site.manifest.refresh().files
+
+
 def test_a_damaged_file_of_an_earlier_layout_keeps_other_queues_from_nothing(site: Site) -> None:
     write_old(site.root, "1")
     old = live(site.root).old

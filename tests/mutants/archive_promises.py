@@ -229,4 +229,8 @@ MUTANTS: tuple[Mutant, ...] = (
            "compaction._old_source", "if counts != {len(ids)}:", "if False:", "D7",
            DAMAGE + "test_of_a_file_of_an_earlier_layout_whose_footer_is_at_odds_with_itself_nothing_is_taken_"
            "over", seeds=0),
+    mutant("archive-drops-what-changes", "days past stay where files come while a damaged one is met",
+           "Compaction._drop", "[*self._manifest.state.files.values()]", "self._manifest.state.files.values()",
+           "A1",
+           DAMAGE + "test_days_past_go_though_an_archiver_writes_while_a_damaged_file_is_met", seeds=0),
 )
