@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from errno import EDQUOT, ENOSPC
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,10 +22,17 @@ from skuld_py.archive.rows import COLUMNS, Row
 from skuld_py.errors import Refused
 
 FAILURES = (OSError, pa.ArrowException)
+OF_CONTENT = (ValueError, LookupError, TypeError, OverflowError)
+"""With these Python meets bytes that no writer wrote."""
 MAKE_ROOM = "; make room there, and run it again"
 _TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(),
           "boolean": pa.bool_(), "timestamp": pa.timestamp("ms", "UTC")}
 _NAMES = tuple(COLUMNS)
+MAY_BE_NULL = ("ended_ms", "digest")
+BOUNDED = ("id", "enqueued_ms", "ended_ms")
+"""Columns that any release has written, and a manifest tells the bounds of."""
+
+Table = TypeVar("Table", pa.Table, pa.RecordBatch)
 
 
 class Unread(Refused):
@@ -40,7 +47,7 @@ class Unread(Refused):
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """What fails is told of this file: what no disk says and is not for want of memory, its bytes are to blame
-    for. Nothing may be written meanwhile."""
+    for. Nothing may be written meanwhile, and nothing done but to read and to look at what was read."""
     try:
         yield
     except FileNotFoundError:
@@ -49,10 +56,21 @@ def reading(path: Path) -> Iterator[None]:
     except PermissionError:
         raise Unread("not_read", path, "cannot be read: Permission denied; let this user read it, and enter the"
                      " directories that it is in") from None
-    except FAILURES as error:
+    except (*FAILURES, *OF_CONTENT) as error:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
             raise
         raise damaged(path, said(error)) from None
+
+
+def sound(found: Table, *needed: str) -> Table:
+    """What was read of a file, if its texts are texts and the columns that are needed are as they were written;
+    raises what ``reading`` takes for damage."""
+    found.validate(full=True)
+    for name in needed:
+        column = found.column(name)
+        if column.type != SCHEMA.field(name).type or (column.null_count and name not in MAY_BE_NULL):
+            raise pa.ArrowInvalid(f"its column {name} is not as it was written")
+    return found
 
 
 def damaged(path: Path, why: str) -> Unread:
@@ -114,8 +132,7 @@ def has_more(path: Path) -> bool:
     """Whether a file has columns, or fields of a column's records, that this release does not know: Arrow makes
     one record of another without a word of what is left out."""
     with reading(path):
-        found = pq.read_schema(path)
-    return not set(_names_of(found)) <= set(_names_of(SCHEMA))
+        return not set(_names_of(pq.read_schema(path))) <= set(_names_of(SCHEMA))
 
 
 def _names_of(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
@@ -131,9 +148,9 @@ def lacks_ends(path: Path) -> bool:
     """Whether a file has tasks of which nobody knows when they ended, or does not say."""
     with reading(path):
         found = pq.read_metadata(path)
-    at = found.schema.names.index("ended_ms")
-    told = [found.row_group(number).column(at).statistics for number in range(found.num_row_groups)]
-    return any(each is None or each.null_count != 0 for each in told)
+        at = found.schema.names.index("ended_ms")
+        told = [found.row_group(number).column(at).statistics for number in range(found.num_row_groups)]
+        return any(each is None or each.null_count != 0 for each in told)
 
 
 def bounds_of(table: pa.Table) -> dict[str, Any]:
@@ -168,15 +185,17 @@ def digests_of(path: Path, among: Collection[str] = ()) -> list[tuple[str, str]]
     wanted = ((pc.field("id") >= min(among)) & (pc.field("id") <= max(among))
               & pc.field("id").isin([*among])) if among else None
     with reading(path):
-        found = pq.read_table(path, columns=["id", "digest"], filters=wanted, partitioning=None)
-    return list(zip(found.column("id").to_pylist(), found.column("digest").to_pylist(), strict=True))
+        names = ["id", "digest"]
+        found = sound(pq.read_table(path, columns=names, filters=wanted, partitioning=None), *names)
+        return list(zip(*(found.column(name).to_pylist() for name in names), strict=True))
 
 
 def ids_by_groups(path: Path, first: int) -> Iterator[list[str]]:
     """The ids of each row group of a file, from one on."""
     with reading(path), pq.ParquetFile(path) as file:
         for number in range(first, file.num_row_groups):
-            yield file.read_row_group(number, columns=["id"], use_threads=False).column("id").to_pylist()
+            found = sound(file.read_row_group(number, columns=["id"], use_threads=False), "id")
+            yield found.column("id").to_pylist()
 
 
 def without(path: Path, ids: Sequence[str], draft: Path) -> dict[str, Any]:
@@ -198,7 +217,7 @@ def _groups(path: Path) -> Iterator[pa.Table]:
     """The rows of a file, a row group at a time."""
     with reading(path), pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
-            yield file.read_row_group(number, use_threads=False)
+            yield sound(file.read_row_group(number, use_threads=False), *BOUNDED)
 
 
 def said(error: Exception) -> str:

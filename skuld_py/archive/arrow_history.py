@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skuld_py.archive.arrow_files import FAILURES, SCHEMA, reading, said, todays
+from skuld_py.archive.arrow_files import BOUNDED, FAILURES, SCHEMA, reading, said, sound, todays
 from skuld_py.archive.filters import Condition, Filters
 from skuld_py.archive.live import Live, has_only
 from skuld_py.archive.manifest import File
@@ -94,10 +94,13 @@ class ArrowHistory:
             start += held.num_rows
             if start == table.num_rows:
                 number, start = number + 1, 0
-            parts = held.to_batches(max_chunksize=ROWS_AT_ONCE) if is_whole else [held.to_pylist()]
+            with reading(self._root / file.path):
+                parts = held.to_batches(max_chunksize=ROWS_AT_ONCE) if is_whole else [held.to_pylist()]
             del found, table, held
             for part in parts:
-                for row in part if isinstance(part, list) else part.to_pylist():
+                with reading(self._root / file.path):
+                    rows = part if isinstance(part, list) else part.to_pylist()
+                for row in rows:
                     yield {name: _tuples(value) if name in _RECORDS else value for name, value in row.items()}
 
     def _tables(self, file: File, columns: Sequence[str], number: int = 0) -> Iterator[tuple[int, pa.Table]]:
@@ -109,12 +112,16 @@ class ArrowHistory:
                 count = opened.num_row_groups
                 while number < count and task_id is not None and _lacks(opened, number, task_id):
                     number += 1
-                there = [name for name in columns if name in opened.schema_arrow.names]
-                table = opened.read_row_group(number, columns=there) if number < count else None
+                table = _group(opened, number, columns) if number < count else None
             number += 1
             if table is not None:
-                table = todays(table, columns)
                 yield number - 1, table if self._wanted is None else table.filter(self._wanted)
+
+
+def _group(opened: pq.ParquetFile, number: int, columns: Sequence[str]) -> pa.Table:
+    there = [name for name in columns if name in opened.schema_arrow.names]
+    found = opened.read_row_group(number, columns=there)
+    return todays(sound(found, *(name for name in BOUNDED if name in columns)), columns)
 
 
 def _lacks(opened: pq.ParquetFile, number: int, task_id: str) -> bool:

@@ -41,6 +41,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skuld_py.archive.arrow_files import (
+    BOUNDED,
     FAILURES,
     SCHEMA,
     Unread,
@@ -51,6 +52,7 @@ from skuld_py.archive.arrow_files import (
     lacks_ends,
     reading,
     said,
+    sound,
     todays,
     writer_of,
 )
@@ -314,11 +316,9 @@ class _Outputs:
 
     def take(self, table: pa.Table) -> int:
         """Rows that are sorted by id, and have greater ones than those before; how many they are."""
-        ended = pc.coalesce(table.column("ended_ms"), table.column("enqueued_ms"))
-        days = pc.divide(ended, DAY_MS)
-        for number in sorted(pc.unique(days).to_pylist()):
-            part = table.filter(pc.equal(days, number))
-            self._write(day_of(number * DAY_MS), part)
+        days, names = _days(table)
+        for number, name in names.items():
+            self._write(name, table.filter(pc.equal(days, number)))
         return int(table.num_rows)
 
     def _write(self, day: str, table: pa.Table) -> None:
@@ -350,6 +350,12 @@ class _Outputs:
             files.append(File(path=path, queue=self._queue, day=day, size=draft.stat().st_size, born=self._born,
                               is_open=self._is_open, **bounds))
         return files, moves
+
+
+def _days(table: pa.Table) -> tuple[Any, dict[int, str]]:
+    """On which day the task of each row ended, as a number; and how these days are written."""
+    days = pc.divide(pc.coalesce(table.column("ended_ms"), table.column("enqueued_ms")), DAY_MS)
+    return days, {number: day_of(number * DAY_MS) for number in sorted(pc.unique(days).to_pylist())}
 
 
 def _small_groups(files: Any) -> dict[tuple[str, str], list[File]]:
@@ -394,7 +400,7 @@ def _old_source(root: Path, path: str) -> _Source:
 
 def _ids(path: Path) -> Any:
     with reading(path):
-        return pq.read_table(path, columns=["id"], partitioning=None).column("id")
+        return sound(pq.read_table(path, columns=["id"], partitioning=None), "id").column("id")
 
 
 def _counts(path: Path) -> set[int]:
@@ -428,7 +434,7 @@ def _weights(path: Path, share: int, most: int) -> tuple[list[tuple[str, int]], 
         for number in range(file.num_row_groups):
             columns, group = _columns(file.metadata.row_group(number)), 0
             for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[number], columns=columns, use_threads=False):
-                for part, weight in _parted(batch, share):
+                for part, weight in _parted(sound(batch, "id"), share):
                     first, size, group = first or part.column("id")[0].as_py(), size + weight, group + weight
                     if size >= share:
                         found.append((first, size))
@@ -485,4 +491,7 @@ def _part(path: Path, first: str, behind: str | None, is_heavy: bool) -> pa.Tabl
 def _read(root: Path, source: _Source, first: str, behind: str | None, is_heavy: bool) -> pa.Table:
     """Rows of a file in today's columns; of an earlier layout some stand in its path."""
     told = {"batch": source.batch, "queue": source.queue, "day": source.day} if source.batch else {}
-    return todays(_part(root / source.path, first, behind, is_heavy), SCHEMA.names, told)
+    with reading(path := root / source.path):
+        found = todays(sound(_part(path, first, behind, is_heavy), *BOUNDED), SCHEMA.names, told)
+        _days(found)
+    return found

@@ -363,3 +363,79 @@ def test_of_a_file_of_an_earlier_layout_whose_footer_is_at_odds_with_itself_noth
 
     assert [(each.code, each.path) for each in done.unread] == [("damaged_file", site.root / old[0])]
     assert live(site.root).old == old[:1]
+
+
+# -- content that no writer wrote -----------------------------------------------------------------------------
+
+
+def put(path: Path, name: str, values: pa.Array | None) -> None:
+    """Another column, or none of this name."""
+    found = pq.read_table(path, partitioning=None)
+    at = found.schema.get_field_index(name)
+    left = found.remove_column(at)
+    pq.write_table(left if values is None else left.add_column(at, pa.field(name, values.type), values), path)
+
+
+UNSOUND = {
+    "id-is-no-text": ("id", pa.array([b"0\xff"]).view(pa.string())),
+    "id-lacks": ("id", pa.array([None], pa.string())),
+    "id-is-a-number": ("id", pa.array([7])),
+    "no-ids": ("id", None),
+    "no-ends": ("ended_ms", None),
+    "ended-in-words": ("ended_ms", pa.array(["noon"])),
+    "ended-behind-the-calendar": ("ended_ms", pa.array([1 << 60])),
+    "state-is-no-text": ("state", pa.array([b"\xc3("]).view(pa.string())),
+    "retry-is-a-number": ("retry", pa.array([3])),
+}
+
+
+@pytest.mark.parametrize(("name", "values"), UNSOUND.values(), ids=UNSOUND)
+def test_a_file_that_has_what_no_writer_wrote_is_named_and_other_queues_are_compacted(
+        site: Site, name: str, values: pa.Array | None) -> None:
+    bad = site.root / (files := closed_files(site))["b"][1]
+    put(bad, name, values)
+
+    done = site.compact(grace_ms=0)
+
+    assert [(each.code, each.path) for each in done.unread] == [("damaged_file", bad)] and done.files == 4
+    assert {*files["b"]} <= {*site.manifest.refresh().files}
+
+
+@pytest.mark.parametrize(("name", "values"), [
+    *(UNSOUND[each] for each in UNSOUND if each != "ended-behind-the-calendar"),
+    ("enqueued", pa.array([1 << 60], pa.timestamp("ms", "UTC")))])
+def test_who_reads_is_told_which_file_has_what_no_writer_wrote(
+        site: Site, name: str, values: pa.Array | None) -> None:
+    bad = site.root / closed_files(site)["b"][1]
+    put(bad, name, values)
+
+    with pytest.raises(Refused, match="is damaged") as refused:
+        [*ArrowHistory(live(site.root), Filters()).rows()]
+
+    assert refused.value.code == "damaged_file" and f"root: {bad} is " in refused.value.message
+
+
+@pytest.mark.parametrize(("name", "values"), [
+    ("id", pa.array([ids_of(TASKS[:1])[0].encode(), b"9\xff"]).view(pa.string())), ("enqueued_ms", None),
+    ("digest", None), ("digest", pa.array([1, 2])), ("state", pa.array([b"\xc3(", b""]).view(pa.string()))])
+def test_a_task_goes_out_of_no_file_that_has_what_no_writer_wrote(
+        site: Site, name: str, values: pa.Array | None) -> None:
+    tasks = [attrs.evolve(TASKS[0], id=each) for each in sorted((TASKS[0].id, TASKS[3].id))]
+    site.store.write("b1", rows_of(tasks))
+    (path,) = site.manifest.refresh().files
+    put(site.root / path, name, values)
+
+    with pytest.raises(Refused, match="is damaged") as refused:
+        site.store.write("b2", rows_of(tasks[:1], digest=6))
+
+    assert refused.value.code == "damaged_file" and [*site.manifest.refresh().files] == [path]
+
+
+def test_when_tasks_of_a_file_ended_that_does_not_say_it_is_not_made_up(site: Site) -> None:
+    files = closed_files(site)
+    site.store.write("later", rows_of([plain(9, "a", at_ms=NOON_MS + 9 * 86_400_000)]))
+    put(site.root / files["b"][1], "ended_ms", None)
+
+    done = site.compact(keep_days=1, grace_ms=0)
+
+    assert done.dropped == 5 and [each.code for each in done.unread] == ["damaged_file"]
