@@ -6,9 +6,10 @@ path. Rows stand in the order of their ids, with statistics, so that readers ski
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from skuld_py.errors import Refused
 FAILURES = (OSError, pa.ArrowException)
 OF_CONTENT = (ValueError, LookupError, TypeError, OverflowError)
 """With these Python meets bytes that no writer wrote."""
+OWN_FAULTS = (EMFILE, ENFILE, ENOMEM)
 MAKE_ROOM = "; make room there, and run it again"
 _TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(),
           "boolean": pa.bool_(), "timestamp": pa.timestamp("ms", "UTC")}
@@ -46,8 +48,9 @@ class Unread(Refused):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """What fails is told of this file: what no disk says and is not for want of memory, its bytes are to blame
-    for. Nothing may be written meanwhile, and nothing done but to read and to look at what was read."""
+    """What fails is told of this file, but for want of memory or of open files, which is the process's own fault:
+    what no disk says its bytes are to blame for. Nothing may be written meanwhile, and nothing done but to read
+    and to look at what was read."""
     try:
         yield
     except FileNotFoundError:
@@ -57,8 +60,12 @@ def reading(path: Path) -> Iterator[None]:
         raise Unread("not_read", path, "cannot be read: Permission denied; let this user read it, and enter the"
                      " directories that it is in") from None
     except (*FAILURES, *OF_CONTENT) as error:
-        if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
+        number = getattr(error, "errno", None)
+        if isinstance(error, MemoryError) or number in OWN_FAULTS:
             raise
+        if number is not None:
+            raise Unread("not_read", path, f"cannot be read: {os.strerror(number)}; mend its disk, its mount or"
+                         " its path, or restore it from a copy of the archive") from None
         raise damaged(path, said(error)) from None
 
 

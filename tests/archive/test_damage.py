@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from archive.ended import NOON_MS, plain
 from archive.test_arrow import write_old
 from archive.test_layout import TASKS, blob, file, ids_of, kept, rows_of
 from skuld_py.archive import compaction, drafts, manifest
-from skuld_py.archive.arrow_files import table_of
+from skuld_py.archive.arrow_files import reading, table_of
 from skuld_py.archive.arrow_history import ArrowHistory
 from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.filters import Filters
@@ -439,3 +441,51 @@ def test_when_tasks_of_a_file_ended_that_does_not_say_it_is_not_made_up(site: Si
     done = site.compact(keep_days=1, grace_ms=0)
 
     assert done.dropped == 5 and [each.code for each in done.unread] == ["damaged_file"]
+
+
+# -- what the disk does not give ------------------------------------------------------------------------------
+
+
+def loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+def file_for_directory(path: Path) -> None:
+    shutil.rmtree(path.parent)
+    path.parent.touch()
+
+
+def directory_for_file(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(("break_it", "why"), [
+    (loop, "Too many levels of symbolic links"), (file_for_directory, "Not a directory"),
+    (directory_for_file, "")])
+def test_what_the_disk_does_not_give_is_named_and_other_queues_are_compacted(
+        site: Site, break_it: Callable[[Path], None], why: str) -> None:
+    files = closed_files(site)
+    break_it(site.root / files["b"][1])
+
+    done = site.compact(grace_ms=0)
+
+    assert (done.files, done.into) == (4, 2)
+    unread, = done.unread
+    assert unread.code in ("not_read", "damaged_file") and str(unread.path) in map(
+        str, (site.root / each for each in files["b"]))
+    assert f"root: {unread.path} " in unread.message and why in unread.message
+    assert "restore it from a copy" in unread.message
+
+
+@pytest.mark.parametrize(("number", "code"), [
+    (errno.EIO, "not_read"), (errno.ELOOP, "not_read"), (errno.ENOTDIR, "not_read"),
+    (errno.EMFILE, None), (errno.ENFILE, None), (errno.ENOMEM, None)])
+def test_what_is_the_fault_of_the_process_is_not_told_of_a_file(
+        tmp_path: Path, number: int, code: str | None) -> None:
+    with pytest.raises(Refused if code else OSError) as raised, reading(tmp_path):
+        raise OSError(number, os.strerror(number))
+
+    assert getattr(raised.value, "code", None) == code
+    assert code is None or os.strerror(number) in str(raised.value)

@@ -246,4 +246,11 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-days-unlooked-at", "a time that no calendar has ends a compaction", "compaction._read",
            "        _days(found)\n", "", "A1",
            DAMAGE + "test_a_file_that_has_what_no_writer_wrote_is_named_and_other_queues_are_compacted", seeds=0),
+    mutant("archive-bad-disk-stops-all", "a file that the disk does not give keeps all others from compaction",
+           "arrow_files.reading", "if isinstance(error, MemoryError) or number in OWN_FAULTS:",
+           "if isinstance(error, MemoryError) or number:", "A1",
+           DAMAGE + "test_what_the_disk_does_not_give_is_named_and_other_queues_are_compacted", seeds=0),
+    mutant("archive-own-fault-is-the-disks", "a process that has too many files open puts it down to the archive",
+           "arrow_files.reading", " or number in OWN_FAULTS", "", "A1",
+           DAMAGE + "test_what_is_the_fault_of_the_process_is_not_told_of_a_file", seeds=0),
 )
