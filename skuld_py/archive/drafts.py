@@ -51,7 +51,8 @@ class Drafts:
 
     def _hold(self, stack: ExitStack) -> None:
         """Whoever sweeps may come between the making of the directory and its lock, hold it while the manifest is
-        read, and take it away. Nobody else holds it, so it is waited for."""
+        read, and take it away; or when it was found there and not looked at yet, and then it is said to exist.
+        Nobody else holds it, so it is waited for."""
         for left in reversed(range(HOLDS)):
             with ExitStack() as attempt:
                 try:
@@ -59,7 +60,7 @@ class Drafts:
                     attempt.enter_context(process.held(self.own))
                     os.stat(self.own / LOCK)
                 except (OSError, Refused) as error:
-                    if left and isinstance(error, FileNotFoundError | Refused):
+                    if left and isinstance(error, FileNotFoundError | FileExistsError | Refused):
                         time.sleep(PAUSE_S)
                         continue
                     raise unwritable(self._root, error) if isinstance(error, OSError) else error from error

@@ -216,6 +216,23 @@ def test_a_writer_waits_while_a_sweeper_holds_its_new_directory(
     assert raised.value.code == "directory_in_use" and len(pauses) < 200
 
 
+def test_a_writer_waits_where_its_directory_goes_while_it_is_looked_at(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, is_dir, seen = Drafts(tmp_path, "w"), Path.is_dir, list[Path]()
+    monkeypatch.setattr("skuld_py.archive.drafts.PAUSE_S", 0)
+    made.own.mkdir(parents=True)
+
+    def swept(path: Path, **options: bool) -> bool:
+        if path == made.own and not seen:
+            seen.append(path)
+            path.rmdir()
+        return is_dir(path, **options)
+    monkeypatch.setattr(Path, "is_dir", swept)
+
+    with made.held():
+        assert (made.own / "lock").exists() and seen
+
+
 def test_drafts_are_no_parquet_for_who_globs(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def die(*_: object) -> None:
         raise KeyboardInterrupt

@@ -253,4 +253,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-own-fault-is-the-disks", "a process that has too many files open puts it down to the archive",
            "arrow_files.reading", " or number in OWN_FAULTS", "", "A1",
            DAMAGE + "test_what_is_the_fault_of_the_process_is_not_told_of_a_file", seeds=0),
+    mutant("archive-swept-while-looked-at", "an archiver ends at once where its directory goes while it is made",
+           "Drafts._hold", "FileNotFoundError | FileExistsError | Refused", "FileNotFoundError | Refused", "A1",
+           "tests/archive/test_layout.py::"
+           "test_a_writer_waits_where_its_directory_goes_while_it_is_looked_at", seeds=0),
 )
