@@ -100,6 +100,8 @@ class ArrowStore:
         self._asked: dict[str, int] = {}
         """Of how many row groups of a large file the nodes had nothing."""
         self._may_ask = 0
+        self._untold: dict[str, str] = {}
+        """To which file a row was to come, until that is told: a put may be done, and fail behind that."""
 
     def begin(self) -> None:
         """A run begins."""
@@ -114,8 +116,11 @@ class ArrowStore:
         """Returns when the batch is durable: how many of its rows were not there as they are. ``Refused`` when it
         could not be written: then it is not there."""
         with _refusing(f"batch {batch}"):
-            count = self._again(partial(self._write, batch, rows))
+            self._again(partial(self._write, batch, rows))
             self._tell()
+        ids = {row[_ID] for row in rows}
+        count = sum(path == self._places.get(task_id, ("", ""))[1] for task_id in ids
+                    if (path := self._untold.pop(task_id, None)))
         pa.default_memory_pool().release_unused()  # else Arrow keeps what a batch took beside the next's rows
         return count
 
@@ -181,7 +186,7 @@ class ArrowStore:
             self._asked[path] += 1
         return True
 
-    def _write(self, batch: str, rows: Sequence[Row]) -> int:
+    def _write(self, batch: str, rows: Sequence[Row]) -> None:
         drafted, had = _Drafted(), -1
         self._drafts.drop(self._manifest.refresh())
         for _ in range(TRIES):
@@ -190,16 +195,19 @@ class ArrowStore:
             self._learn_large(rows)
             fresh, changed = self._sifted(rows)
             if not fresh:
-                return 0
+                return
             if had != len(fresh) or changed:
                 self._drafts.drop(self._manifest.state)
                 drafted, had = self._drafted(batch, fresh, changed), len(fresh)
                 self._drafts.move(drafted.moves)
+            given = {row[_ID] for row in fresh}
+            self._untold.update((task_id, path) for path, found in drafted.rows for task_id, _ in found
+                                if task_id in given)
             if self._put(drafted):
                 self._young += len(fresh)
                 if self._young >= BATCH_ROWS:
                     self._age()
-                return len(fresh)
+                return
         raise Refused("not_written", f"root: other archivers were faster {TRIES} times; run fewer on one root")
 
     def _age(self) -> None:

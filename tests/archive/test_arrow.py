@@ -243,3 +243,25 @@ def test_files_of_both_releases_are_printed_once_old_ones_are_taken_over(taken_o
 
     assert sum(row["rows"] for row in rows) == len(EVERY)
     assert {row["queue"] for row in rows} == {task.queue for task in EVERY}
+
+
+@pytest.mark.parametrize("fails", ["tell", "shorten"])
+def test_what_was_put_counts_as_new_though_what_came_behind_the_put_failed(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    rows = [row_of(task, digest=5) for task in OLD]
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+    with Site.held(tmp_path) as site:
+        site.store.begin()
+        with monkeypatch.context() as patch:
+            if fails == "tell":
+                patch.setattr(site.store, "_tell", full)
+            else:
+                patch.setattr("skuld_py.archive.manifest.SNAPSHOT_EVERY", 1)
+                patch.setattr(site.manifest, "_shorten", full)
+            with pytest.raises(Refused, match="No space"):
+                site.store.write("a", rows)
+
+        assert [site.store.write("b", rows[:2]), site.store.write("c", rows[2:])] == [2, len(rows) - 2]
+        assert site.store.write("d", rows) == 0

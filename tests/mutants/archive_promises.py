@@ -257,4 +257,9 @@ MUTANTS: tuple[Mutant, ...] = (
            "Drafts._hold", "FileNotFoundError | FileExistsError | Refused", "FileNotFoundError | Refused", "A1",
            "tests/archive/test_layout.py::"
            "test_a_writer_waits_where_its_directory_goes_while_it_is_looked_at", seeds=0),
+    mutant("archive-put-and-not-counted", "what was put does not count where what came behind it failed",
+           "ArrowStore.write", "ids = {row[_ID] for row in rows}",
+           "ids = {row[_ID] for row in rows if batch in self._untold.get(row[_ID], '')}", "A6",
+           "tests/archive/test_arrow.py::"
+           "test_what_was_put_counts_as_new_though_what_came_behind_the_put_failed", seeds=0),
 )
