@@ -42,6 +42,7 @@ from skuld_py.model.ids import to_texts
 QUEUE = "reports"
 ID_S_MAX, DAY_S_MAX = 3.0, 5.0
 DUCKDB = ("import duckdb, sys; paths = sys.stdin.read().split();"
+          " duckdb.execute('SET enable_progress_bar = false');"
           " print(duckdb.execute('SELECT count(*) FROM read_parquet(?)', [paths]).fetchone()[0])")
 PANDAS = ("import os, pandas, sys; print(sum(len(pandas.read_parquet(path, columns=['id']))"
           " for path in sys.stdin.read().split()), flush=True); os._exit(0)")
