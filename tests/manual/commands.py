@@ -25,7 +25,7 @@ from skuld_py.gateway import openapi
 from skuld_py.gateway.limits import Limits
 
 _STARTS = re.compile(r"exec (?:python -m ([\w.]+)|skuld (\w+))")
-SYSTEM = ("chmod", "cp")
+SYSTEM = ("chmod", "cp", "tr", "wc", "xargs")
 """Programs of the system that lines of ours lead to."""
 
 

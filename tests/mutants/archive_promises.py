@@ -11,7 +11,7 @@ LARGE = KEPT + "test_nodes_are_asked_for_row_groups_of_some_large_files_at_a_run
 
 MUTANTS: tuple[Mutant, ...] = (
     mutant("archive-run-without-end", "a run that can delete nothing of what is on offer never ends",
-           "Archiver._moved", "or self._clock() < moved_s + wait_s):", "or wait_s >= 0):", "L1",
+           "Archiver._moved", "or self._clock() < moved_s + wait_s)):", "or wait_s >= 0)):", "L1",
            "tests/archive/test_archiver.py::"
            "test_a_run_ends_where_pages_stay_on_offer_and_none_of_them_can_be_deleted", seeds=0),
     mutant("archive-wiped-by-a-stranger", "a version that was wiped meanwhile ends a run", "DeltaLog.check",
