@@ -211,7 +211,7 @@ MUTANTS: tuple[Mutant, ...] = (
            "operations.view, allowed_ms, request.upto_ms):\n", "D10",
            OFFERS + "test_who_is_to_keep_more_refuses_also_what_others_have_closed", seeds=0),
     mutant("longest-retention-stops-all", "where one node keeps more nothing is ever deleted",
-           "Slices._allowed_ms", "if allowed and may_go_on else 0", "if False else 0", "D10",
+           "Slices._allowed_ms", "if may_go_on else 0", "if False else 0", "D10",
            OFFERS + "test_the_longest_retention_counts", seeds=0),
     mutant("retention-of-who-came-back", "who came back to keep more agrees on what it was sealed for", "delete",
            "    if request.is_trial and _keeps_longer(", "    if False and _keeps_longer(", "D10",

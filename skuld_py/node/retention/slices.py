@@ -264,8 +264,10 @@ class Slices:
     def _allowed_ms(self, partition: int, under_way: Slice, refusals: Sequence[m.Message | None]) -> int:
         """How far a slice may go instead that was refused; 0 where some refuse for another reason."""
         allowed = [getattr(refusal, "allowed_ms", 0) for refusal in refusals]
-        may_go_on = under_way.is_own and self._may_go_on(partition, self._view.vnodes[partition])
-        return min(*allowed, under_way.upto_ms) if allowed and may_go_on else 0
+        if not allowed or 0 in allowed or not under_way.is_own:
+            return 0
+        may_go_on = self._may_go_on(partition, self._view.vnodes[partition])
+        return min(*allowed, under_way.upto_ms) if may_go_on else 0
 
     def _note_promised(self, now_ms: int, partition: int, answers: Mapping[str, m.Message]) -> None:
         vnode = self._view.vnodes[partition]
