@@ -66,7 +66,8 @@ MEMORY_BYTES = 512 << 20
 TICK_S = 0.06
 CALM_TICK_S = 0.15
 SHARE = 1_000
-"""Looking takes at most one part in this many of a processor, unless the process grows."""
+"""Looking takes at most one part in this many of a processor, unless the process grows. Only the processor's time
+counts: a look for which the machine stood still must not put off the next one."""
 GROWTH_BYTES = 16 << 20
 FRAME_FACTOR = 32
 """libzmq keeps 64 bytes for each frame; an empty one is two on the wire."""
@@ -374,6 +375,7 @@ class Connections:
             self._gate.unbar()
 
     def _look(self, now_s: float, size: int) -> None:
+        begun_s = time.thread_time()
         held: dict[int, int] = {}
         for number, connection in list(self._open.items()):
             flow = peeking.flow_of(number, connection.cookie)
@@ -389,7 +391,7 @@ class Connections:
         if size > self._memory_bytes:
             self._end_greediest(held, size)
         self._looked_s, self._size = time.monotonic(), size
-        self._cost_s = self._looked_s - now_s
+        self._cost_s = time.thread_time() - begun_s
 
     def _without_freed(self, now_s: float, size: int) -> int:
         """Bytes of this process without those of connections cut lately. Freed memory is given back first, so that

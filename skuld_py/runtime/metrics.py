@@ -30,6 +30,8 @@ from skuld_py.runtime.transport import Transport
 
 PAUSE_S = 1.0
 SHARE = 50
+"""A look takes at most one part in this many of the processor. Its time alone counts: a look for which the machine
+stood still must not put off the next one."""
 ROWS = 2_000
 """Rows of counts that one look reads, about."""
 Judge = Callable[[Parameters, m.Described], Sequence[str]]
@@ -53,11 +55,12 @@ class NodeMetrics:
     """Collects for one node. ``kinds``: every concern that ``judge`` may find."""
 
     def __init__(self, judge: Judge, kinds: Sequence[str], clock: Callable[[], float] = time.monotonic,
-                 wall: Callable[[], float] = time.time) -> None:
+                 wall: Callable[[], float] = time.time, spent: Callable[[], float] = time.thread_time) -> None:
         self._judge = judge
         self._kinds = kinds
         self._clock = clock
         self._wall = wall
+        self._spent = spent
         self._next_s = 0.0
         self._node: Node | None = None
         self._depths: Depths | None = None
@@ -73,9 +76,10 @@ class NodeMetrics:
 
     def look(self) -> None:
         """Publish, if it is time; by the loop's thread."""
-        begun_s = self._clock()
-        if begun_s < self._next_s or self._node is None or self._depths is None:
+        now_s = self._clock()
+        if now_s < self._next_s or self._node is None or self._depths is None:
             return
+        begun_s = self._spent()
         depths = self._depths.look(ROWS)
         described = self._node.description()
         led = sum(1 for vnode in self._node.view.vnodes if vnode.is_leading)
@@ -84,8 +88,7 @@ class NodeMetrics:
                                   self._snapshot.depths if depths is None else depths,
                                   *next(((row.collected, row.unarchived, row.unarchived_since_ms)
                                          for row in described.collections if row.node == described.node), ()))
-        ended_s = self._clock()
-        self._next_s = ended_s + max(PAUSE_S, SHARE * (ended_s - begun_s))
+        self._next_s = now_s + max(PAUSE_S, SHARE * (self._spent() - begun_s))
 
     def collect(self) -> Iterable[Metric]:
         """All series; by the scrape's thread."""

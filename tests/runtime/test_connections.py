@@ -26,7 +26,7 @@ from skuld_py.wire.codec import Envelope, encode
 
 ENVELOPE = 256 << 10
 LIMITS = Limits(message_bytes=ENVELOPE)
-WAIT_S = 30.0
+WAIT_S = 120.0
 SLACK = 64 << 20
 """More than the kernel's buffers take, and what is sent between two looks."""
 
@@ -385,6 +385,22 @@ def test_a_node_that_has_too_much_looks_each_time(monkeypatch: pytest.MonkeyPatc
         wait_until(lambda: bool(node.connections._open))
         node.connections._memory_bytes = 0
         await_looks(node, 2)
+
+
+def test_a_look_for_which_the_machine_stood_still_costs_no_more(
+        monkeypatch: pytest.MonkeyPatch, node: Transport) -> None:
+    """What it costs puts off the next one."""
+    flow_of, stands_s = peeking.flow_of, 1.0
+    stood: list[float] = []
+
+    def slowly(number: int, cookie: bytes) -> peeking.Flow | None:
+        time.sleep(stands_s)
+        stood.append(time.monotonic())
+        return flow_of(number, cookie)
+    monkeypatch.setattr(peeking, "flow_of", slowly)
+    with speaker(node):
+        wait_until(lambda: bool(stood) and node.connections._looked_s > stood[0])
+    assert node.connections._cost_s < stands_s
 
 
 def test_what_was_brought_and_not_read_by_the_end_is_never_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import urllib.request
@@ -110,12 +111,24 @@ def test_a_scrape_reads_no_machine_and_a_look_waits_its_pause(
 
 def test_a_look_that_took_long_is_followed_by_a_long_pause(
         followed: tuple[NodeMetrics, Machines, list[float]]) -> None:
-    metrics, _, _ = followed
-    times = iter((10.0, 11.0))
-    metrics._clock = lambda: next(times)
+    metrics, _, now = followed
+    spent = iter((10.0, 11.0))
+    metrics._spent = lambda: next(spent)
+    now[0] = 100.0
     metrics.look()
 
-    assert metrics._next_s == 11.0 + SHARE
+    assert metrics._next_s == 100.0 + SHARE
+
+
+def test_a_look_for_which_the_machine_stood_still_is_not(
+        followed: tuple[NodeMetrics, Machines, list[float]]) -> None:
+    metrics, _, _ = followed
+    moments = itertools.count(100.0, 60.0)
+    metrics._clock = lambda: next(moments)
+    metrics._spent = lambda: 10.0
+    metrics.look()
+
+    assert metrics._next_s == 100.0 + PAUSE_S
 
 
 def test_a_histogram_counts_each_observation_in_its_class() -> None:

@@ -154,6 +154,14 @@ KINDS = (
 def lose(stage: Stage, kind: Kind, number: int, chance: random.Random) -> Loss:
     """One run."""
     watched = _begun(stage, kind, number)
+    try:
+        return _lost(stage, kind, watched, number, chance)
+    except BaseException:  # its task would take the worker's slots from whatever comes next
+        stage.client.cancel(watched.task)
+        raise
+
+
+def _lost(stage: Stage, kind: Kind, watched: Watched, number: int, chance: random.Random) -> Loss:
     _look_until(watched, steady_s() + chance.uniform(0.0, LEASE_S))
     heir = _Heir(stage, watched)
     with _taken(stage, kind) as wake:
@@ -200,8 +208,7 @@ def _begun(stage: Stage, kind: Kind, number: int) -> Watched:
 def _taken(stage: Stage, kind: Kind) -> Iterator[Callable[[], None]]:
     """Within the block the worker suffers it; calling what is given ends that, and so does the end of the
     block."""
-    tree = stage.tree()
-    stopped = [process for name in kind.stops for process in tree[name]]
+    stopped: list[int] = []
 
     def wake() -> None:
         for process in stopped:
@@ -209,8 +216,7 @@ def _taken(stage: Stage, kind: Kind) -> Iterator[Callable[[], None]]:
                 os.kill(process, signal.SIGCONT)
 
     try:
-        for process in stopped:
-            os.kill(process, signal.SIGSTOP)
+        _stop(stage, kind, stopped)
         if kind.is_cut:
             stage.cut()
         yield wake
@@ -218,6 +224,19 @@ def _taken(stage: Stage, kind: Kind) -> Iterator[Callable[[], None]]:
         if kind.is_cut:
             stage.mend()
         wake()
+
+
+def _stop(stage: Stage, kind: Kind, stopped: list[int]) -> None:
+    """Stop what the kind names and note it, until nothing is left to stop: some begin and end meanwhile."""
+    while True:
+        tree = stage.tree()
+        standing = [process for name in kind.stops for process in tree[name] if process not in stopped]
+        if not standing:
+            return
+        for process in standing:
+            stopped.append(process)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGSTOP)
 
 
 def _end_of_claim(stage: Stage, kind: Kind, watched: Watched) -> float:
