@@ -25,7 +25,7 @@ from skuld_py.errors import Refused
 from skuld_py.model import messages as m
 
 QUESTIONS = [Question(partition, 0, 0, 0) for partition in range(3 * AT_ONCE)]
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def test_whoever_stops_waits_for_no_answer_and_leaves_nothing_behind(

@@ -251,6 +251,6 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         assert listing.stdout.readline()
         listing.stdout.close()
         complaints = listing.stderr.read()
-        assert listing.wait(30) == 1
+        assert listing.wait(60) == 1
 
     assert b"Traceback" not in complaints

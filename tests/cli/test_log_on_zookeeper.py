@@ -38,7 +38,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), tick_ms=250) as running:
         create_cluster(running.hosts, Parameters("c", "id-of-c", replicas=1))
         client = KazooClient(hosts=running.hosts, timeout=10.0)
-        client.start(timeout=10.0)
+        client.start(timeout=60)
         for raw in raws():
             client.create("/skuld/c/log/entry-", raw, sequence=True)
         client.create(f"/skuld/c/members/{A}", b"", ephemeral=True)
@@ -242,7 +242,7 @@ def test_following_shows_what_comes_and_ends_at_once_by_an_interrupt(hosts: str)
         while "h:77" not in (line := following.stdout.readline()):
             assert line
         following.send_signal(signal.SIGINT)
-        rest, complaints = following.communicate(timeout=20)
+        rest, complaints = following.communicate(timeout=60)
 
     assert (following.returncode, rest, complaints.strip()) == (130, "", "")
 

@@ -89,7 +89,7 @@ class Running:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.communicate(timeout=15)
+                self.process.communicate(timeout=60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.process.communicate()
@@ -468,7 +468,7 @@ def test_dev_gets_ready_and_leaves_no_process(number: signal.Signals, tmp_path: 
         dev.process.send_signal(number)
         status = dev.ended()
 
-    assert psutil.wait_procs(family, timeout=10)[1] == []
+    assert psutil.wait_procs(family, timeout=60)[1] == []
     assert len(family) >= 5
     assert status == (-number if number == signal.SIGKILL else 0), dev.output
     assert all(f"127.0.0.1:{port + index}" in shown for index in range(3))
@@ -540,7 +540,7 @@ def test_dev_that_is_stopped_while_it_starts_leaves_no_process() -> None:
         dev.process.send_signal(signal.SIGINT)
 
         assert dev.ended() == 0, dev.output
-    assert psutil.wait_procs(family, timeout=10)[1] == []
+    assert psutil.wait_procs(family, timeout=60)[1] == []
     assert "Traceback" not in dev.output
 
 

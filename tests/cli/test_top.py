@@ -333,7 +333,7 @@ class Terminal:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
         os.close(self.screen)
         os.close(self.inner)
 
@@ -351,7 +351,7 @@ def test_a_key_or_a_signal_ends_it_and_the_terminal_is_as_it_was(end: str | sign
             os.write(terminal.screen, end.encode())
         else:
             terminal.process.send_signal(end)
-        assert terminal.process.wait(20) == 0
+        assert terminal.process.wait(60) == 0
         terminal.says("\x1b[?1049l")
         assert "\x1b[?25h" in terminal.text, "the cursor is not back"
         assert termios.tcgetattr(terminal.inner) == terminal.before

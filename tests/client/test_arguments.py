@@ -119,7 +119,7 @@ def test_a_bad_claim_among_good_ones_is_the_fault_of_its_thread_alone(bad: str) 
         barrier = threading.Barrier(11)
 
         def complete(named: Any) -> None:
-            barrier.wait(10)
+            barrier.wait(60)
             client.complete(named)
         good = [threads.submit(complete, held) for held in client.claim("q", n=10)]
         guilty = threads.submit(complete, claim)

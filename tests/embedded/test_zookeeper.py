@@ -42,7 +42,7 @@ def ended(descriptor: int, within_s: float) -> bool:
 @contextlib.contextmanager
 def connected(server: ZooKeeperServer) -> Iterator[KazooClient]:
     client = KazooClient(hosts=server.hosts, timeout=10.0)
-    client.start(timeout=10.0)
+    client.start(timeout=60)
     try:
         yield client
     finally:
@@ -172,7 +172,7 @@ def test_the_server_outlives_the_thread_but_not_the_process_that_started_it(tmp_
         process_id, hosts = owner.stdout.readline().split()
         with watched(int(process_id)) as server:
             client = KazooClient(hosts=hosts)
-            client.start(timeout=10.0)
+            client.start(timeout=60)
             assert client.exists("/zookeeper")
             client.stop()
             client.close()

@@ -58,7 +58,7 @@ def seen_by(*looks: tuple[int, list[str], int]) -> Seen:
         if looks[-1][2]:
             watch.join(20)
         else:
-            assert client.is_over.wait(20)
+            assert client.is_over.wait(60)
     return watch.seen
 
 

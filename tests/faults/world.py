@@ -146,7 +146,7 @@ class World:
     def describe(self, wanted: int = 1) -> dict[str, m.Described]:
         """How the nodes see the cluster: of so many as answered, at least of one."""
         described: dict[str, m.Described] = {}
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         with self.recorder.client(self.town.addresses, "look", PATIENCE_S) as client:
             for _ in range(4 * wanted):
                 try:

@@ -26,7 +26,7 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
 """Of which the first is what it is for; a sandbox needs rights that containers do not have; the others keep it
 from asking anything of the network. ``--user-data-dir`` is a new directory each time."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class Failed(Exception):

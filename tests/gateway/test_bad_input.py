@@ -225,7 +225,7 @@ def test_a_bare_line_feed_smuggles_nothing(anybody: Asker) -> None:
     b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n" + b"x: y\r\n" * 100_000 + b"\r\n",
 ], ids=["a long path", "a long header", "many headers"])
 def test_a_head_too_large_is_refused(anybody: Asker, text: bytes) -> None:
-    with socket.create_connection(anybody.address, timeout=20) as connection:
+    with socket.create_connection(anybody.address, timeout=60) as connection:
         connection.settimeout(20)
         found = b""
         with contextlib.suppress(OSError):  # it stops listening
@@ -256,7 +256,7 @@ def test_random_bytes_are_survived(anybody: Asker) -> None:
         broken = bytearray(good if dice.random() < 0.7 else dice.randbytes(200))
         for _ in range(dice.randrange(1, 4)):
             broken[dice.randrange(len(broken))] ^= 1 << dice.randrange(8)
-        with socket.create_connection(anybody.address, timeout=20) as connection:
+        with socket.create_connection(anybody.address, timeout=60) as connection:
             connection.sendall(broken)
 
     assert anybody.get("/v1/health").status == 200
@@ -266,7 +266,7 @@ def test_random_bytes_are_survived(anybody: Asker) -> None:
 def test_whoever_drips_a_head_is_cut_off(anybody: Asker) -> None:
     """Byte by byte, always soon enough for a timer that each byte would start anew."""
     began = time.monotonic()
-    with socket.create_connection(anybody.address, timeout=30) as connection:
+    with socket.create_connection(anybody.address, timeout=60) as connection:
         connection.settimeout(0.2)
         while time.monotonic() < began + 30:
             try:
@@ -283,7 +283,7 @@ def test_whoever_drips_a_head_is_cut_off(anybody: Asker) -> None:
 
 @pytest.mark.slow
 def test_whoever_sends_nothing_is_cut_off(anybody: Asker) -> None:
-    with socket.create_connection(anybody.address, timeout=30) as connection:
+    with socket.create_connection(anybody.address, timeout=60) as connection:
         assert connection.recv(1) == b""
 
 

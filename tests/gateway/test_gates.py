@@ -179,7 +179,7 @@ def test_wrong_tokens_are_slowed_down_and_right_ones_are_not(guarded: Guarded) -
 
 def test_the_token_is_asked_for_before_the_body_is_read(guarded: Guarded) -> None:
     """The body never comes; an answer does."""
-    with socket.create_connection(Asker(guarded.url).address, timeout=20) as connection:
+    with socket.create_connection(Asker(guarded.url).address, timeout=60) as connection:
         connection.sendall(b"POST /v1/tasks/enqueue HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
                            b"content-length: 1000\r\n\r\n")
         assert connection.recv(65_536).split()[1] in (b"401", b"429")
@@ -198,12 +198,12 @@ def test_tls_is_spoken_where_there_is_a_certificate(cluster: LocalCluster) -> No
     address = Asker(url).address
 
     trusting = ssl.create_default_context(cafile=THROWAWAY)
-    connection = http.client.HTTPSConnection(*address, context=trusting, timeout=20)
+    connection = http.client.HTTPSConnection(*address, context=trusting, timeout=60)
     connection.request("GET", "/v1/health")
     answer = connection.getresponse()
     assert url.startswith("https://127.0.0.1:") and (answer.status, json.load(answer)) == (200, {"is_well": True})
     connection.close()
-    with socket.create_connection(address, timeout=20) as plain:
+    with socket.create_connection(address, timeout=60) as plain:
         plain.sendall(b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert b"200" not in plain.recv(65_536)
 
@@ -324,7 +324,7 @@ def test_a_body_too_large_is_refused_by_its_length(narrow: Asker, queue: str) ->
 
 
 def test_a_body_too_large_is_refused_before_it_is_sent(narrow: Asker) -> None:
-    with socket.create_connection(narrow.address, timeout=20) as connection:
+    with socket.create_connection(narrow.address, timeout=60) as connection:
         connection.sendall(b"POST /v1/tasks/enqueue HTTP/1.1\r\nhost: localhost\r\n"
                            b"content-type: application/json\r\ncontent-length: 2000000\r\n\r\n")
         assert connection.recv(65_536).split()[1] == b"413"
@@ -412,7 +412,7 @@ def slow_bodies(asker: Asker, verb: str) -> Iterator[None]:
             f"authorization: Bearer {asker.token}\r\ncontent-length: 10\r\n\r\n")
     with ExitStack() as opened:
         for _ in range(4):
-            opened.enter_context(socket.create_connection(asker.address, timeout=20)).sendall(head.encode())
+            opened.enter_context(socket.create_connection(asker.address, timeout=60)).sendall(head.encode())
         yield
 
 

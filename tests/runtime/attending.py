@@ -19,7 +19,7 @@ from skuld_py.model.roster import Roster
 from skuld_py.runtime.zookeeper.registry import Registry
 
 SESSION_MS = 2_000
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 Told = Event | CoordinationEvent
 T = TypeVar("T")
@@ -74,7 +74,7 @@ def joined(hosts: str, cluster: str, member: Member, session_ms: int = SESSION_M
 @contextlib.contextmanager
 def client_of(server: ZooKeeperServer, **options: Any) -> Iterator[KazooClient]:
     client = KazooClient(hosts=server.hosts, timeout=10.0, **options)
-    client.start(timeout=10.0)
+    client.start(timeout=60)
     try:
         yield client
     finally:

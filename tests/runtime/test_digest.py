@@ -52,7 +52,7 @@ def test_a_node_counts_the_connections_that_it_cuts(caplog: pytest.LogCaptureFix
         node.connections.most = 2
         for _ in range(12):
             held.enter_context(socket.create_connection(("127.0.0.1", node.port), 30))
-        end_s = time.monotonic() + 30
+        end_s = time.monotonic() + 60
         while node.connections.cut.too_many < 10:
             assert time.monotonic() < end_s
             time.sleep(0.005)
@@ -74,7 +74,7 @@ def test_keys_of_a_stranger_s_own_making_are_told_together(caplog: pytest.LogCap
             dealer.curve_serverkey = cluster.public.encode()
             dealer.connect(f"tcp://127.0.0.1:{node.port}")
         assert node._handshakes is not None
-        end_s = time.monotonic() + 30
+        end_s = time.monotonic() + 60
         while node._handshakes.denied < 5:
             assert time.monotonic() < end_s
             time.sleep(0.005)

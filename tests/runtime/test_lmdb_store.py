@@ -40,7 +40,7 @@ def reopened(store: LmdbStore, path: Path) -> LmdbStore:
 
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program, *arguments], cwd=TOP, text=True, timeout=30,
+    return subprocess.run([sys.executable, "-c", program, *arguments], cwd=TOP, text=True, timeout=60,
                           capture_output=True, check=False)
 
 

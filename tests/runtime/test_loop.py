@@ -623,9 +623,9 @@ def test_it_runs_until_stopped_and_wakes_for_frames_news_and_deadlines(transport
             client.connect(f"tcp://127.0.0.1:{transport.port}")
             client.send_multipart(encode(Envelope("", CLUSTER, (Greet(1),))))
             assert decode(client.recv_multipart()) == Envelope("anna", CLUSTER, (Acked(1, 1),))
-        assert ticked.wait(10)
+        assert ticked.wait(60)
         loop.post(SessionChanged(Session.LOST))
-        assert told.wait(10)
+        assert told.wait(60)
     finally:
         loop.stop()
         thread.join(10)

@@ -86,7 +86,7 @@ def test_a_node_serves_until_a_signal_then_ends_well(server: ZooKeeperServer, tm
                 assert greet(port).cluster == "served"
                 node.send_signal(number)
                 assert node.stdout.readline() == "left\n"
-                assert node.wait(10) == 0
+                assert node.wait(60) == 0
             finally:
                 node.kill()
         assert zookeeper.get_children(folder) == []
@@ -121,7 +121,7 @@ def test_a_forgotten_node_with_the_only_copies_does_not_start(server: ZooKeeperS
         zookeeper.close()
 
     with start(server.hosts, "served", port, tmp_path / "data") as node:
-        assert node.communicate(timeout=30)[1].strip().endswith("forgotten")
+        assert node.communicate(timeout=60)[1].strip().endswith("forgotten")
 
 
 def test_a_node_that_cannot_be_one_says_why(server: ZooKeeperServer, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_node_that_cannot_be_one_says_why(server: ZooKeeperServer, tmp_path: P
         taken.listen()
         started = {"unknown_cluster": start(server.hosts, "nowhere", 1, tmp_path / "a"),
                    "port_in_use": start(server.hosts, "served", taken.getsockname()[1], tmp_path / "b")}
-        said = {code: node.communicate(timeout=30)[1].strip() for code, node in started.items()}
+        said = {code: node.communicate(timeout=60)[1].strip() for code, node in started.items()}
     assert said == {code: code for code in said}
     assert not (tmp_path / "a").exists()
 
@@ -142,7 +142,7 @@ def test_who_mistyped_the_address_starts_again_on_the_same_directory(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         node = start(server.hosts, "typed", taken.getsockname()[1], tmp_path / "b")
-        assert node.communicate(timeout=30)[1].strip() == "port_in_use"
+        assert node.communicate(timeout=60)[1].strip() == "port_in_use"
     with start(server.hosts, "typed", free_port(), tmp_path / "a") as other:
         try:
             assert other.stdout is not None
@@ -150,7 +150,7 @@ def test_who_mistyped_the_address_starts_again_on_the_same_directory(
             names = read_names(server.hosts, "typed")
             port = int(names[0].rpartition(":")[2])
             node = start(server.hosts, "typed", port, tmp_path / "b", "localhost")
-            assert node.communicate(timeout=30)[1].strip() == "address_in_use"
+            assert node.communicate(timeout=60)[1].strip() == "address_in_use"
             with start(server.hosts, "typed", free_port(), tmp_path / "b") as node:
                 try:
                     assert node.stdout is not None

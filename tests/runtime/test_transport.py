@@ -25,7 +25,7 @@ from skuld_py.wire.codec import FRAMES_MAX, Envelope, decode, encode
 
 pytestmark = pytest.mark.usefixtures("memory_of_a_node")
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 CLUSTER = "test"
 SMALL = Limits(message_bytes=64 << 10)
 

@@ -32,7 +32,7 @@ from skuld_py import Client, Retry, SkuldError
 from skuld_py.client.claims import Claim, ClaimName
 from skuld_py.testing import MemoryClient
 
-SOON_S = 20.0
+SOON_S = 60.0
 TASKS_MAX = 12
 CLAIMED_MAX = 100
 FAR_S = 86_400.0

@@ -24,7 +24,7 @@ from system.doors import Door, Held, Http, Python, Shell, Told
 TESTS = Path(__file__).parents[1]
 STATES = ("waiting", "claimed", "completed", "scheduled", "blocked", "cancelled", "dead")
 NOBODY = "0" * 32
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")

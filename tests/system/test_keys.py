@@ -197,7 +197,7 @@ def test_a_revoked_key_counts_no_more_on_a_connection_that_stands(keyed: LocalCl
     with Client(keyed.addresses, key=tmp_path / "gone.key") as client:
         client.enqueue("revoked", b"x")
         skuld(keyed, "keys", "revoke", "gone")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         with pytest.raises(Refused, match="denied"):
             while time.monotonic() < deadline:
                 client.enqueue("revoked", b"x")

@@ -28,7 +28,7 @@ SHOWN = re.compile(r"http://127\.0\.0\.1:\d+/metrics")
 
 def scrape(url: str) -> dict[str, float]:
     """Samples by name and labels, as the library's own parser reads them."""
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         text = answer.read().decode()
     return {f"{sample.name}{json.dumps(sample.labels, sort_keys=True)}": sample.value
             for family in text_string_to_metric_families(text) for sample in family.samples}

@@ -100,7 +100,7 @@ def test_nodes_that_share_entries_hear_of_an_operators_at_once(tmp_path: Path) -
         with Client(cluster.addresses[1:2], timeout_s=30) as skuld:
             def owners() -> set[str]:
                 return {owner for each in skuld.status().partitions for owner in each.owners}
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while owners() != {*cluster.addresses}:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

@@ -105,7 +105,7 @@ def test_a_parked_claim_is_woken_by_an_enqueue_elsewhere(shared: LocalCluster, q
             parked = pool.submit(waiting.claim, queue, wait_s=40)
             start = time.monotonic()
             other.enqueue(queue, b"x")
-            claims = parked.result(timeout=30)
+            claims = parked.result(timeout=60)
             took_s.append(time.monotonic() - start)
             assert len(claims) == 1
             waiting.complete_many(claims)

@@ -107,7 +107,7 @@ def change(cluster: LocalCluster, index: int, program: Path | None) -> None:
 
 def await_rules(cluster: LocalCluster, *wanted: int) -> None:
     """Wait until every node says which rules the program of each knows."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     for node in cluster.addresses:
         with Client(node, timeout_s=30) as client:
             while {row.name: row.rules for row in client.status().nodes} != dict(

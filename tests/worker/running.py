@@ -40,7 +40,7 @@ class FakeEngine:
         return f"engine {self.starts}"
 
     def start(self) -> None:
-        self.may_start.wait(30)
+        self.may_start.wait(60)
         self.starts += 1
         self.is_frozen = self.has_ended = False
 
@@ -75,7 +75,7 @@ class FakeEngine:
         self.running.append(name)
         try:
             if "wait" in first:
-                self.gate.wait(20)
+                self.gate.wait(60)
             if "die" in first:
                 self.has_ended = True
             if "crash" in first or "die" in first or name in self.cancelled:

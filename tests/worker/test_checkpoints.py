@@ -229,6 +229,6 @@ def test_a_task_whose_checkpoint_is_refused_is_completed_all_the_same(error: Sku
     here.checkpoint(5)
     scribe.start()
     scribe.complete(run, b"done")  # type: ignore[arg-type]
-    assert ended.get(timeout=30) == "completed"
+    assert ended.get(timeout=60) == "completed"
     assert scribe.close(30)
     assert [what for what, _ in client.said] == ["update", "update", "complete"]

@@ -31,7 +31,7 @@ from skuld_py.worker.run import Lot, Run
 from skuld_py.worker.scribe import Scribe
 from worker.running import FakeEngine
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 _numbers = count(1)
 
 

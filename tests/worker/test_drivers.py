@@ -238,7 +238,7 @@ def gone(process_id: int) -> None:
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(process_id)
         if process.status() != psutil.STATUS_ZOMBIE:
-            process.wait(20)
+            process.wait(60)
 
 
 def test_a_claim_that_is_stopped_ends_the_driver_and_all_it_started(place: Place) -> None:
@@ -286,7 +286,7 @@ def test_a_claim_that_wakes_up_late_leaves_its_driver_to_the_next_one(place: Pla
     second = Told(2, left_by(next(words for words in first.said if "driver" in words)))
 
     def wake_first() -> None:
-        second.has_gone_on.wait(30)
+        second.has_gone_on.wait(60)
         first.lose("its lease ended while it slept")
         sleeper.join()
         place.open_gate()
@@ -311,7 +311,7 @@ def test_a_claim_that_slept_before_it_asked_for_the_driver_leaves_it_to_the_one_
     third = Told(3, left_by(intent))
 
     def wake_second() -> None:
-        third.has_gone_on.wait(30)
+        third.has_gone_on.wait(60)
         second = Told(2, left_by(intent))
         second.lose("its lease ended while it slept")
         with contextlib.suppress(ClaimLost):

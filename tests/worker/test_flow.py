@@ -483,7 +483,7 @@ LATCH = threading.Event()
 
 @skuld_py.task(name="flow.stay")
 def stay(event: dict[str, Any], name: str) -> None:
-    LATCH.wait(20)
+    LATCH.wait(60)
     calls.append((event["moment"], name))
 
 

@@ -54,9 +54,9 @@ def halted(**said: bool) -> list[str]:
     run = Run(words, **{name: value for name, value in said.items() if name in ("is_lost", "needs_spark")})
     engine = Engine(words, **{name: value for name, value in said.items() if name in ("confirms", "is_quiet")})
     halt(run, engine, lambda: words.put("abandoned"), lambda: words.put("uncertain"))  # type: ignore[arg-type]
-    found = [words.get(timeout=30)]
+    found = [words.get(timeout=60)]
     while found[-1] != "abandoned":
-        found.append(words.get(timeout=30))
+        found.append(words.get(timeout=60))
     return found
 
 

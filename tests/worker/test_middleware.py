@@ -191,7 +191,7 @@ def test_a_context_manager_is_around_the_hooks_and_swallows_nothing(
 
 def test_each_of_two_tasks_at_once_has_a_context_manager_of_its_own() -> None:
     notes: list[str] = []
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=60)
 
     def meet(spark: Any, context: Any, number: int) -> int:
         both.wait()

@@ -59,7 +59,7 @@ def test_the_engine_of_a_killed_worker_is_killed_when_its_first_lease_is_over() 
 
     assert ended >= float(deadline), "until then it may end by itself"
     left = [psutil.Process(int(process)) for process in (engine, renewer) if psutil.pid_exists(int(process))]
-    assert psutil.wait_procs(left, timeout=30)[1] == []
+    assert psutil.wait_procs(left, timeout=60)[1] == []
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ def note(name: str) -> None:
 @skuld_py.task(name="plain.hold_up")
 def hold_up() -> None:
     NOTED.begun.release()
-    NOTED.gate.wait(30)
+    NOTED.gate.wait(60)
 
 
 @skuld_py.task(name="plain.doze")
@@ -263,9 +263,9 @@ def test_a_task_that_holds_the_interpreter_for_longer_than_a_lease_costs_nobody_
 ) -> None:
     running = start(slots=2, lease_s=3.0)
     neighbour = client.enqueue(queue, hold_up.call())
-    assert NOTED.begun.acquire(timeout=20)
+    assert NOTED.begun.acquire(timeout=60)
     grabber = client.enqueue(queue, grab.call(4))
-    assert NOTED.begun.acquire(timeout=20)
+    assert NOTED.begun.acquire(timeout=60)
     NOTED.gate.set()
 
     assert client.results([grabber, neighbour], wait_s=60) == [None, None]
@@ -303,7 +303,7 @@ def test_an_engine_that_dies_takes_no_plain_function_along(
     running = start(slots=3)
     assert client.results([client.enqueue(queue, on_spark.call(2))], wait_s=60) == [3]
     task = client.enqueue(queue, hold_up.call())
-    NOTED.begun.acquire(timeout=20)
+    NOTED.begun.acquire(timeout=60)
 
     running.engine.has_ended = True
     eventually(lambda: running.engine.starts == 2)
@@ -326,7 +326,7 @@ def test_an_async_function_is_cancelled_with_its_task_and_its_neighbour_goes_on(
     running = start(slots=2, lease_s=3.0)
     task, neighbour = client.enqueue(queue, doze.call(60)), client.enqueue(queue, doze.call(3))
     for _ in range(2):
-        NOTED.begun.acquire(timeout=20)
+        NOTED.begun.acquire(timeout=60)
     token = client.get(task).claims[0].token
 
     client.cancel(task)
@@ -393,7 +393,7 @@ def test_a_task_goes_on_from_its_checkpoint_however_its_claim_ended(
     """Put off by itself, given back by a worker that stops, and dead by its policy until it is revived."""
     task_id = client.enqueue(queue, march.call(4), retry=Retry(1))
     running = start(grace_s=0.0)
-    assert NOTED.begun.acquire(timeout=30)
+    assert NOTED.begun.acquire(timeout=60)
     running.worker.stop()
     running.end()
     given_back = client.get(task_id)
@@ -428,7 +428,7 @@ def test_what_was_claimed_ahead_of_a_task_that_takes_long_is_given_back(
     running = start(slots=1)
     client.results(client.enqueue_many(queue, [add.call(1)] * 50), wait_s=60)
     stuck = client.enqueue(queue, hold_up.call(), priority=9)
-    NOTED.begun.acquire(timeout=20)
+    NOTED.begun.acquire(timeout=60)
     behind = client.enqueue_many(queue, [add.call(1)] * 5)
 
     eventually(lambda: all(client.get(task).state == "waiting" for task in behind))

@@ -75,7 +75,7 @@ class Keeping:
         assert lease_s == 3 * wait_s == min(self.lease_s, LEASE_S)
         if not self.answers:
             self.is_empty.set()
-            assert self.said_goodbye.wait(20)
+            assert self.said_goodbye.wait(60)
             raise Uncertain("uncertain", "over")
         answer = self.answers.pop(0)
         if isinstance(answer, SkuldError):
@@ -92,10 +92,10 @@ class Keeping:
         keeper = SeatKeeper(self, lambda: STATUS, told.append,  # type: ignore[arg-type]
                             self.size_of, self.lease_s)
         keeper.start()
-        assert self.is_empty.wait(20)
+        assert self.is_empty.wait(60)
         keeper.hasten()
         keeper.close()
-        assert self.is_over.wait(20) and sorted(self.beside) == [0, min(self.lease_s, LEASE_S)]
+        assert self.is_over.wait(60) and sorted(self.beside) == [0, min(self.lease_s, LEASE_S)]
         return told
 
 
@@ -148,7 +148,7 @@ class Looking:
         keeper = SeatKeeper(self.client, lambda: STATUS, lambda queues: None,  # type: ignore[arg-type]
                             self.client.size_of, self.client.lease_s, self.look, lambda: self.now_s)
         keeper.start()
-        assert self.client.is_empty.wait(20)
+        assert self.client.is_empty.wait(60)
         keeper.close()
 
     def look(self, workflow: str) -> None:
@@ -243,7 +243,7 @@ def claiming() -> Iterator[Claiming]:
     made = Claiming(Granting(a=100, b=100))
     yield made
     made.claimer.close()
-    assert made.is_over.wait(20)
+    assert made.is_over.wait(60)
 
 
 def test_no_more_is_claimed_than_there_are_seats_and_what_ends_makes_room(

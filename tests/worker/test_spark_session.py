@@ -114,7 +114,7 @@ def test_cancel_ends_the_running_job_and_refuses_later_ones(runtime: SparkRuntim
     job = Job(runtime, "lost:1", tmp_path)
     job.start_and_wait()
     assert runtime.cancel("lost:1")
-    job.join(timeout=10)
+    job.join(timeout=60)
     assert not job.is_alive()
     assert "SPARK_JOB_CANCELLED" in condition_of(job.error)
 
@@ -147,7 +147,7 @@ def test_the_python_of_a_cancelled_task_ends_at_once_and_that_of_a_neighbour_goe
 
     lost.join(PATIENCE_S)
     assert lost.error is not None and mine.is_alive(), lost.error
-    gone, left = psutil.wait_procs(processes, timeout=10)
+    gone, left = psutil.wait_procs(processes, timeout=60)
     assert len(gone) == 1 and len(left) == 2, "the daemon, and the neighbour's"
     assert runtime.cancel("mine:7")
     while runtime.escaped_tasks(list):
@@ -208,7 +208,7 @@ def test_a_killed_jvm_is_replaced(
     job.start_and_wait()
     killed = runtime.process_id
     os.kill(killed, signal.SIGKILL)
-    job.join(timeout=10)
+    job.join(timeout=60)
     assert job.error is not None
     assert not runtime.is_alive()
     assert not runtime.cancel("doomed:1")

@@ -291,12 +291,10 @@ def test_a_lost_lease_ends_the_spark_job(
 ) -> None:
     held = Held(tmp_path / "pipe")
     task = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
-    assert held.is_running.wait(30)
+    assert held.is_running.wait(60)
 
-    began = time.monotonic()
     client.release(holders_name(task))
-    assert held.has_gone.wait(20)
-    assert time.monotonic() - began < 20
+    assert held.has_gone.wait(40), "the job would have gone on for a minute"
 
     eventually(is_completed(client, task))
     claims = client.get(task).claims
@@ -398,11 +396,11 @@ def test_a_killed_jvm_is_replaced_and_its_task_done_again(
 ) -> None:
     held = Held(tmp_path / "pipe")
     task = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
-    assert held.is_running.wait(30)
+    assert held.is_running.wait(60)
 
     jvm.kill()
 
-    assert held.has_gone.wait(20)
+    assert held.has_gone.wait(40)
     eventually(is_completed(client, task))
     first, _ = client.get(task).claims
     assert decode_entry(first.log[-1])["reason"].startswith("Spark's JVM ended")
@@ -437,7 +435,7 @@ def test_sigterm_drains_releases_and_leaves_no_process(
     held = Held(tmp_path / "pipe")
     short = client.enqueue("jobs", call("wait", str(gate)))
     long = client.enqueue("jobs", call("hold", str(tmp_path / "pipe")))
-    assert held.is_running.wait(30)
+    assert held.is_running.wait(60)
     children = psutil.Process(worker.pid).children(recursive=True)
     with gate.open("w"):  # opens when the short task has: both run
         worker.send_signal(signal.SIGTERM)
@@ -452,7 +450,7 @@ def test_sigterm_drains_releases_and_leaves_no_process(
     assert decode_entry(claim.log[-1])["reason"].startswith("the worker stops")
     assert not client.get(long).is_completed
     assert all(claim.is_released for claim in client.get(later).claims)
-    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert psutil.wait_procs(children, timeout=60)[1] == []
 
 
 def test_a_task_that_holds_the_interpreter_ends_by_its_timeout_and_another_worker_does_its_neighbour(

@@ -89,7 +89,7 @@ def die_once(spark: FakeEngine, context: TaskContext) -> int:
 def kill(spark: FakeEngine, context: TaskContext) -> None:
     """Takes the engine along, the first time when somebody else is there."""
     if context.attempt == 1:
-        GATE.arrived.acquire(timeout=20)
+        GATE.arrived.acquire(timeout=60)
     spark.has_ended = True
     raise ConnectionRefusedError
 
@@ -176,7 +176,7 @@ def test_a_lease_is_renewed_for_as_long_as_the_task_runs(
 ) -> None:
     task = client.enqueue(queue, pass_gate.call())
     start()
-    GATE.arrived.acquire(timeout=20)
+    GATE.arrived.acquire(timeout=60)
     claim = client.get(task).claims[0]
 
     eventually(lambda: client.get(task).claims[0].end_ms > claim.start_ms + 2 * 1000 * LEASE_S)
@@ -199,7 +199,7 @@ def test_a_renewer_that_is_killed_is_replaced_in_time(
 ) -> None:
     task = client.enqueue(queue, pass_gate.call())
     start(lease_s=4.0)
-    GATE.arrived.acquire(timeout=20)
+    GATE.arrived.acquire(timeout=60)
     end_ms = client.get(task).claims[0].end_ms
     renewer = next(child for child in psutil.Process().children() if is_renewer(child))
 
@@ -217,14 +217,14 @@ def test_a_lost_claim_is_cancelled_interrupted_and_never_completed(
 ) -> None:
     task = client.enqueue(queue, pass_gate.call())
     running = start(slots=1)
-    GATE.arrived.acquire(timeout=20)
+    GATE.arrived.acquire(timeout=60)
     stolen = client.get(task).claims[0].token
 
     client.release(holders_name(task))
-    assert GATE.was_interrupted.wait(20)
+    assert GATE.was_interrupted.wait(60)
     assert running.engine.cancelled == [f"{task}:{stolen}"]
 
-    GATE.arrived.acquire(timeout=20)  # claimed again
+    GATE.arrived.acquire(timeout=60)  # claimed again
     GATE.open.set()
     eventually(is_completed(client, task))
     claims = client.get(task).claims
@@ -322,7 +322,7 @@ def test_a_log_that_somebody_else_wrote_into_fails_the_attempt(
 ) -> None:
     task = client.enqueue(queue, pass_gate.call(), retry=Retry(1))
     start(slots=1)
-    GATE.arrived.acquire(timeout=20)
+    GATE.arrived.acquire(timeout=60)
     eventually(lambda: bool(list(client.log(task))))
     client.update(holders_name(task), [b"a stranger's"] * 50, seq=1)
     GATE.open.set()
@@ -387,10 +387,10 @@ def test_a_frozen_engine_is_replaced_after_a_while(
 ) -> None:
     task = client.enqueue(queue, pass_gate.call())
     running = start(stall_s=1.5)
-    GATE.arrived.acquire(timeout=20)
+    GATE.arrived.acquire(timeout=60)
 
     running.engine.is_frozen = True
-    assert GATE.was_interrupted.wait(20)
+    assert GATE.was_interrupted.wait(60)
 
     GATE.open.set()
     eventually(is_completed(client, task))
@@ -402,7 +402,7 @@ def test_stop_lets_running_tasks_end_and_claims_no_more(
 ) -> None:
     running = start(slots=1)
     task = client.enqueue(queue, pass_gate.call())
-    GATE.arrived.acquire(timeout=20)
+    GATE.arrived.acquire(timeout=60)
     running.worker.stop()
     eventually(lambda: running.has_said("stopping"))
     later = client.enqueue(queue, add.call(1, 1))
@@ -420,7 +420,7 @@ def test_what_does_not_end_in_time_is_given_back(
 ) -> None:
     running = start(grace_s=0.2)
     task = client.enqueue(queue, pass_gate.call())
-    GATE.arrived.acquire(timeout=20)
+    GATE.arrived.acquire(timeout=60)
     running.worker.stop()
 
     assert running.end() == 0
@@ -436,7 +436,7 @@ def test_a_cancelled_task_is_stopped_and_given_back(
 ) -> None:
     running = start()
     task = client.enqueue(queue, pass_gate.call())
-    GATE.arrived.acquire(timeout=20)
+    GATE.arrived.acquire(timeout=60)
 
     client.cancel(task)
 
@@ -450,7 +450,7 @@ def test_a_cancelled_task_is_stopped_and_given_back(
 def test_the_second_stop_is_at_once(start: Start, client: Client, queue: str) -> None:
     running = start(grace_s=60)
     task = client.enqueue(queue, pass_gate.call())
-    GATE.arrived.acquire(timeout=20)
+    GATE.arrived.acquire(timeout=60)
     running.worker.stop()
     running.worker.stop()
     began = time.monotonic()

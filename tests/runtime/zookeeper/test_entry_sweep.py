@@ -156,12 +156,12 @@ def test_a_node_that_lives_puts_its_key_back(server: ZooKeeperServer, hand: Kazo
     whole = Roster((keyring.mine,), cluster=("s" * 40,))
     hand.create(f"/skuld/{cluster}/roster", whole.encode())
     with joined(server.hosts, cluster, BERT, put_roster=keyring.put):
-        assert heard.get(timeout=20) == whole
+        assert heard.get(timeout=60) == whole
         drop_node(server.hosts, cluster, BERT.name)
-        assert [heard.get(timeout=20) for _ in range(2)] == [whole.without_nodes((BERT.name,)), whole]
+        assert [heard.get(timeout=60) for _ in range(2)] == [whole.without_nodes((BERT.name,)), whole]
         for other in (Roster((row("e", BERT.name),)), Roster((), ("b" * 40,))):  # another has its place, or none
             change_roster(server.hosts, cluster, lambda known, other=other: other)
-            assert heard.get(timeout=20) == other
+            assert heard.get(timeout=60) == other
     assert keyring.put(keyring.roster) is None and heard.empty()
 
 

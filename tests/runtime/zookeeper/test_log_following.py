@@ -37,7 +37,7 @@ pytestmark = pytest.mark.cluster
 def hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KazooClient]:
     with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), tick_ms=250) as running:
         client = KazooClient(hosts=running.hosts, timeout=10.0)
-        client.start(timeout=10.0)
+        client.start(timeout=60)
         yield client
         client.stop()
         client.close()
