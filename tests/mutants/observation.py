@@ -161,7 +161,7 @@ MUTANTS: tuple[Mutant, ...] = (
          "            if len(self._groups) >= GROUPS_MAX:\n                self._forget()\n", "",
          CHRONICLE + "test_the_groups_that_are_kept_are_bounded_and_none_is_lost_at_the_end"),
     told("look-at-each-turn", "metrics are taken after each batch", "NodeMetrics.look",
-         "begun_s < self._next_s or ", "",
+         "now_s < self._next_s or ", "",
          METRICS + "test_a_scrape_reads_no_machine_and_a_look_waits_its_pause"),
     told("look-without-a-share", "a long look is followed by a short pause", "NodeMetrics.look",
          "max(PAUSE_S, SHARE * (self._spent() - begun_s))", "PAUSE_S",

@@ -158,7 +158,7 @@ def enqueue(client: Client, function: str, *args: object) -> TaskId:
 
 
 def result_of(client: Client, task: TaskId, worker: subprocess.Popen[bytes] | None = None) -> Any:
-    eventually(lambda: client.get(task).state != "waiting" and client.get(task).state != "claimed", worker)
+    eventually(lambda: client.get(task).state not in ("waiting", "claimed"), worker)
     found = client.get(task)
     assert found.is_completed, found.error
     assert [claim.outcome for claim in found.claims].count("completed") == 1
