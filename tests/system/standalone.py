@@ -19,6 +19,7 @@ from typing import Self
 import psutil
 import pytest
 
+from family import family
 from skuld_py.embedded import process
 from skuld_py.embedded.java import find_java
 from skuld_py.embedded.ports import held_port
@@ -92,9 +93,8 @@ class Standalone:
 
     def executors(self) -> list[psutil.Process]:
         """The processes of executors that run."""
-        return [child for worker in self._workers if worker.poll() is None
-                for child in psutil.Process(worker.pid).children(recursive=True)
-                if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline())]
+        return [executor for worker in self._workers if worker.poll() is None
+                for executor in family(worker.pid, _is_executor)]
 
     def __enter__(self) -> Self:
         try:
@@ -138,3 +138,7 @@ class Standalone:
         while not re.search(words, self._log(name).read_text()):
             assert time.monotonic() < deadline, f"{name} has not started: {process.tail(self._log(name))}"
             time.sleep(0.1)
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow.parquet as pq
 import pytest
 
+from family import family, is_java
 from skuld_py import Client
 from skuld_py.archive.live import live
 from skuld_py.client.steady import wall_ms
@@ -141,8 +141,7 @@ def test_a_jvm_that_is_killed_is_followed_by_another_and_nothing_is_lost(cluster
         with started(cluster, root, BY_SPARK) as running:
             assert running.stdout is not None
             assert json.loads(running.stdout.readline())["event"] == "batch"
-            java, = (child for child in psutil.Process(running.pid).children(recursive=True)
-                     if child.name() == "java")
+            java, = family(running.pid, is_java)
             java.kill()
             said = json.loads(running.stdout.read().splitlines()[-1])
         assert (running.returncode, said["event"], said["waiting"], said["refused"]) == (0, "done", [], [])

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
+from family import family, is_java
 from skuld_py.client.client import Client
 from skuld_py.embedded import python
 from skuld_py.embedded.local import LocalCluster
@@ -60,7 +60,7 @@ def test_spark_starts_where_the_worker_was_started_or_it_is_said_that_this_is_go
         assert client.result(client.enqueue(queue, spark), wait_s=300) == [str(place), "made"]
 
         shutil.rmtree(place)
-        jvm, = (child for child in psutil.Process(worker.pid).children() if "java" in child.name())
+        jvm, = family(worker.pid, is_java)
         os.kill(jvm.pid, signal.SIGKILL)
         assert worker.wait(120) == 1
     finally:

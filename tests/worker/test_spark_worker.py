@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from family import family, is_java
 from faults.workers.losses import KINDS, lose
 from faults.workers.stage import APP as APP_OF_CAMPAIGN
 from faults.workers.stage import LEASE_S, Stage
@@ -195,7 +196,7 @@ def call(function: str, *args: Any) -> bytes:
 
 
 def jvm_of(worker: subprocess.Popen[bytes]) -> psutil.Process:
-    return next(child for child in psutil.Process(worker.pid).children() if "java" in child.name())
+    return family(worker.pid, is_java)[0]
 
 
 @pytest.fixture
