@@ -6,7 +6,7 @@ One process lives whole lives: first alone, then until ``--tasks`` have ended; t
 how, with ``--rate full``, which takes what it can get of two cores, and with a ``--rate`` of half the lives alone.
 Before and after each of these it lives alone again, and these lives are what the others are compared with: a
 machine's speed drifts, by a third within some minutes. Each is measured ``--rounds`` times, and the one in the
-middle counts, for one alone is a tenth off. The machine's load stands beside the rates.
+middle counts, for one alone is a tenth off, and the middle of three still a twentieth. The machine's load stands beside the rates.
 
     scripts/bench archive [--seconds S] [--tasks N] [--rounds R]
 """
@@ -103,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--tasks", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="skuld-bench-") as name, \
             LocalCluster(Path(name) / "cluster", nodes=3, partitions=8, replicas=3,
