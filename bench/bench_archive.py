@@ -6,7 +6,8 @@ One process lives whole lives: first alone, then until ``--tasks`` have ended; t
 how, with ``--rate full``, which takes what it can get of two cores, and with a ``--rate`` of half the lives alone.
 Before and after each of these it lives alone again, and these lives are what the others are compared with: a
 machine's speed drifts, by a third within some minutes. Each is measured ``--rounds`` times, and the one in the
-middle counts, for one alone is a tenth off, and the middle of three still a twentieth. The machine's load stands beside the rates.
+middle counts, for one alone is a tenth off, and the middle of three still a twentieth. The machine's load stands
+beside the rates.
 
     scripts/bench archive [--seconds S] [--tasks N] [--rounds R]
 """
