@@ -10,7 +10,7 @@ what is more than before, but for what the drain deleted, has come since.
                                                                      and rests for the others,
     but more ends than it deletes so                             ->  it rests only for as long as it keeps up
 
-So it is always some 10 % faster than what ends, whatever that is, if it can be: a backlog does not grow, however
+So it is always some 4 % faster than what ends, whatever that is, if it can be: a backlog does not grow, however
 busy the nodes are, and becomes smaller. It has no need to be faster than that: a drain that worked for half of the
 time left tasks beside it 0.6 of the rate that they had alone, and went 1.5 times as fast as they ended. What ends
 is known when each partition has told twice, and between two runs some are asked minutes before others. Until then
@@ -40,8 +40,9 @@ from typing import Protocol
 
 import attrs
 
-WHOLE = 16
-"""One of so many batches is not spread, and says how fast a drain could go."""
+WHOLE = 32
+"""One of so many batches is not spread, and says how fast a drain could go. For as long as it takes clients get a
+third of what they have alone."""
 PACED_S = 2.0
 """Where it is spread, a batch has what this time allows, to a page: pages are not on offer for long."""
 HELD_S = 5.0
@@ -55,7 +56,7 @@ SPAN_S = 2.0
 """What ends in a partition is counted over so long at least; nodes with many queues count once a second."""
 SHARE = 0.25
 """Of its time a drain works beside others."""
-KEEP_UP = 1.1
+KEEP_UP = 1.04
 """How much faster than what ends it is at least."""
 STALE_S = 10.0
 """A partition that has told nothing for as long is asked."""
