@@ -9,7 +9,7 @@ import psutil
 
 
 def family(process_id: int, is_one: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
-    """Those below a process of which this holds, children first."""
+    """Those below a process of which this holds."""
     found: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
         for each in psutil.Process(process_id).children(recursive=True):

@@ -168,7 +168,7 @@ MUTANTS: tuple[Mutant, ...] = (
          METRICS + "test_a_look_that_took_long_is_followed_by_a_long_pause"),
     told("look-by-the-clock", "a look for which the machine stood still puts off the next one", "NodeMetrics.look",
          "SHARE * (self._spent() - begun_s)", "SHARE * (self._clock() - now_s)",
-         METRICS + "test_a_look_for_which_the_machine_stood_still_is_not"),
+         METRICS + "test_a_look_for_which_the_machine_stood_still_is_followed_by_a_short_pause"),
     told("metrics-for-everybody", "metrics without a host are shown to all machines", "exposition.LOOPBACK",
          '"127.0.0.1"', '"0.0.0.0"', METRICS + "test_a_port_alone_is_on_loopback"),
     told("any-request-id", "a request's number is logged as it came", "journal.request_id",

@@ -120,7 +120,7 @@ def test_a_look_that_took_long_is_followed_by_a_long_pause(
     assert metrics._next_s == 100.0 + SHARE
 
 
-def test_a_look_for_which_the_machine_stood_still_is_not(
+def test_a_look_for_which_the_machine_stood_still_is_followed_by_a_short_pause(
         followed: tuple[NodeMetrics, Machines, list[float]]) -> None:
     metrics, _, _ = followed
     moments = itertools.count(100.0, 60.0)

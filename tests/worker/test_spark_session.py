@@ -114,7 +114,7 @@ def test_cancel_ends_the_running_job_and_refuses_later_ones(runtime: SparkRuntim
     job = Job(runtime, "lost:1", tmp_path)
     job.start_and_wait()
     assert runtime.cancel("lost:1")
-    job.join(timeout=60)
+    job.join(timeout=40)
     assert not job.is_alive()
     assert "SPARK_JOB_CANCELLED" in condition_of(job.error)
 
@@ -212,7 +212,7 @@ def test_a_killed_jvm_is_replaced(
     job.start_and_wait()
     killed = runtime.process_id
     os.kill(killed, signal.SIGKILL)
-    job.join(timeout=60)
+    job.join(timeout=40)
     assert job.error is not None
     assert not runtime.is_alive()
     assert not runtime.cancel("doomed:1")

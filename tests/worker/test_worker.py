@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 import skuld_py
+from family import family
 from skuld_py.client.client import ClaimName, Client
 from skuld_py.client.options import Retry
 from skuld_py.config import DEFAULT_LIMITS
@@ -187,10 +189,8 @@ def test_a_lease_is_renewed_for_as_long_as_the_task_runs(
 
 
 def is_renewer(child: psutil.Process) -> bool:
-    """Whether it runs and is one; of other tests' children some may just have ended."""
-    with contextlib.suppress(psutil.Error):
-        return "skuld_py.worker.renewer" in child.cmdline()
-    return False
+    """Whether it is one."""
+    return "skuld_py.worker.renewer" in child.cmdline()
 
 
 @pytest.mark.slow
@@ -201,7 +201,7 @@ def test_a_renewer_that_is_killed_is_replaced_in_time(
     start(lease_s=4.0)
     GATE.arrived.acquire(timeout=60)
     end_ms = client.get(task).claims[0].end_ms
-    renewer = next(child for child in psutil.Process().children() if is_renewer(child))
+    renewer = family(os.getpid(), is_renewer)[0]
 
     renewer.kill()
     eventually(lambda: client.get(task).claims[0].end_ms > end_ms)

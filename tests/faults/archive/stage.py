@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 import psutil
 
+from family import family, is_java
 from faults.archive.judgement import judged, rows_of, tasks_of_batches
 from skuld_py import Client, Retry, SkuldError
 from skuld_py.archive.places import WRITING
@@ -66,11 +67,7 @@ class Archiver:
 
     def java(self) -> psutil.Process | None:
         """Its JVM, if it has one."""
-        with suppress(psutil.Error):
-            if self.running is not None:
-                children = psutil.Process(self.running.pid).children(recursive=True)
-                return next((child for child in children if child.name() == "java"), None)
-        return None
+        return None if self.running is None else next(iter(family(self.running.pid, is_java)), None)
 
 
 class Stage:
