@@ -361,8 +361,9 @@ class Flowing:
     @stream
     def follow_log(self, position: int = 0, *, follow_s: float = math.inf) -> Flow[LogLine]:
         """The entries of the coordination log from a position on, and those that come, for ``follow_s`` seconds
-        (0: only those that are there). Where entries cannot be read any more, a line with the outcome
-        ``collected`` stands for them; what they led to, ``workflows`` says."""
+        (0: only those that the node that answers has; another one may be ahead of it). Where entries cannot be
+        read any more, a line with the outcome ``collected`` stands for them; what they led to, ``workflows``
+        says."""
         if type(position) is not int or not 0 <= position < 1 << 62:
             raise Refused("bad_position", f"position: {str(position)[:40]} is no position of the log")
         until = self._clock() + seconds("follow_s", follow_s)

@@ -7,9 +7,23 @@ import signal
 from pathlib import Path
 from subprocess import Popen
 
+from skuld_py.client.client import Client
+from skuld_py.client.flows import LogLine
 from skuld_py.embedded.local import LocalCluster
 
 SLOTS, LEASE_S = 8, 2
+PATIENCE_S = 120.0
+
+
+def log_until(client: Client, last: int, first: int = 0) -> list[LogLine]:
+    """The coordination log from one entry to another. It is waited for: the node that is asked may be behind the
+    one that told of the last entry's effect."""
+    lines = []
+    for line in client.follow_log(first, follow_s=PATIENCE_S):
+        lines.append(line)
+        if line.position >= last:
+            return lines
+    raise AssertionError(f"entry {last} did not come, {lines[-1:]} is the last one")
 
 
 def rows(place: Path) -> list[tuple[int, int]]:

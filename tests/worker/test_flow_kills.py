@@ -21,7 +21,7 @@ from skuld_py.demo.readiness import what_is_missing
 from skuld_py.embedded.local import LocalCluster
 from skuld_py.worker.journal import decode_entry
 from skuld_py.workflow.definition.reading import read
-from worker.crew import Crew, rows
+from worker.crew import Crew, log_until, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -98,7 +98,7 @@ def test_whatever_is_killed_each_root_is_complete_each_output_is_written_once_an
         assert "input numbers: " in shown and "roots drawn" in shown
         status = client.await_workflow("kills", timeout_s=PATIENCE_S)
         assert status.state == "completed"
-        applied = Counter(line.kind for line in client.follow_log(follow_s=0) if line.outcome == "applied")
+        applied = Counter(line.kind for line in log_until(client, status.since) if line.outcome == "applied")
         assert client.result(feeder) == {"completed": ROOTS}
         assert client.result(status.plan, wait_s=PATIENCE_S)["state"] == "completed"
 

@@ -17,12 +17,11 @@ from skuld_py.errors import Refused
 from skuld_py.runtime.zookeeper.clusters import read_parameters
 from skuld_py.runtime.zookeeper.log_following import command
 from skuld_py.worker.journal import decode_entry
-from worker.crew import Crew, rows
+from worker.crew import PATIENCE_S, Crew, log_until, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 ROWS, PARTS = 30, 4
-PATIENCE_S = 120.0
 APP = '''
 import skuld_py
 from skuld_py.workflow.definition.sources import Page
@@ -100,8 +99,9 @@ def test_workers_and_a_scheduler_die_at_once_and_each_value_is_fed_and_written_o
         for (least, act), feeder in zip(acts, [*feeders.values()] * 2, strict=False):
             await_drawn(client, feeder, least)
             act()
-        assert client.await_workflow("strands", timeout_s=PATIENCE_S).state == "completed"
-        applied = Counter(line.kind for line in client.follow_log(follow_s=0) if line.outcome == "applied")
+        ended = client.await_workflow("strands", timeout_s=PATIENCE_S)
+        assert ended.state == "completed"
+        applied = Counter(line.kind for line in log_until(client, ended.since) if line.outcome == "applied")
         done = [client.result(each) for each in feeders.values()]
     assert done == [{"completed": PARTS * ROWS // 2}] * 2
     assert rows(tmp_path / "kept") == whole(3)
@@ -131,7 +131,7 @@ def test_submitted_killed_forgotten_and_submitted_again_the_next_life_alone_is_w
                 assert raised.value.code == "other_life"
         ended = client.await_workflow("strands", timeout_s=PATIENCE_S)
         assert ended.state == "completed" and ended.life == status.life
-        ends = [line.changed for line in client.follow_log(status.submitted, follow_s=0)
+        ends = [line.changed for line in log_until(client, ended.since, status.submitted)
                 if line.kind in ("exhaust-input", "seal-output") and line.outcome == "applied"]
     assert rows(tmp_path / "kept") == whole(7)
     assert len(ends) == 3
