@@ -74,6 +74,8 @@ GONE = "no_such_task"
 
 Given = tuple[Record, int]
 """The records of a task, and their digest."""
+_Row = tuple[Given, dict[bytes, int]]
+"""A task to be written, and where it is noted that it is."""
 Beside = Callable[[Callable[[], None]], Callable[[], None]]
 """Begins to do something; what it gives returns, or raises, when that is done."""
 
@@ -198,15 +200,6 @@ class _Batch:
     def lacks(self, most: float, page_tasks: int) -> int:
         """How many whole pages make it full; of smaller ones more are asked for when these are there."""
         return max(1, ceil((most - self.tasks) / page_tasks))
-
-
-@attrs.frozen
-class _Row:
-    """A task to be written, and where it is noted that it is."""
-
-    record: Record
-    digest: int
-    written: dict[bytes, int]
 
 
 def _later(work: Callable[[], None]) -> Callable[[], None]:
@@ -385,7 +378,7 @@ class Archiver:
 
     def _unwritten(self, page: Page) -> list[_Row]:
         written, refused = self._written.setdefault(page.partition, {}), self.report.refused
-        return [_Row(record, digest, written)
+        return [((record, digest), written)
                 for record, digest in zip(page.records, columns.unpack_u64(page.digests), strict=True)
                 if record is not None and written.get(record[0]) != digest and record[0] not in refused]
 
@@ -395,7 +388,7 @@ class Archiver:
         while parts:
             part = parts.pop()
             try:
-                new = self._sink.write(self._name_batch(), [(row.record, row.digest) for row in part])
+                new = self._sink.write(self._name_batch(), [given for given, _ in part])
             except Refused as refusal:
                 refusals, why = refusals + 1, why or refusal
                 if refusals > most:
@@ -404,13 +397,14 @@ class Archiver:
                 if half:
                     parts += [part[half:], part[:half]]
                 else:
-                    self.report.refused[part[0].record[0]] = refusal.message
+                    ((task_id, *_), _), _ = part[0]
+                    self.report.refused[task_id] = refusal.message
             else:
                 refusals, is_taken = 0, True
                 self.report.written += new
                 self.report.batches += new > 0
-                for row in part:
-                    row.written[row.record[0]] = row.digest
+                for (record, digest), written in part:
+                    written[record[0]] = digest
         if why is not None and not is_taken and len(rows) > 1:
             raise why
 

@@ -110,8 +110,16 @@ def table_of(rows: Sequence[Row], batch: str) -> pa.Table:
     columns = dict(zip(_NAMES, zip(*rows, strict=True), strict=True))
     headers = columns["headers"]
     columns["headers"] = tuple([*each.items()] for each in headers) if any(headers) else ([],) * len(headers)
-    arrays = [pa.array(columns[name], SCHEMA.field(name).type) for name in _NAMES]
+    arrays = [_array_of(columns[name], SCHEMA.field(name).type) for name in _NAMES]
     return pa.Table.from_arrays([*arrays, pa.repeat(pa.scalar(batch), len(rows))], schema=SCHEMA)
+
+
+def _array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Most columns have one value alone, which Python sees sooner than Arrow looks at each."""
+    first, count = values[0], len(values)
+    if type(first) is not list and first == values[-1] and values.count(first) == count:
+        return pa.repeat(pa.scalar(first, kind), count)
+    return pa.array(values, kind)
 
 
 def writer_of(path: Path, schema: pa.Schema = SCHEMA) -> pq.ParquetWriter:

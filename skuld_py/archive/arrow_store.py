@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -47,7 +47,7 @@ from skuld_py.archive.arrow_files import (
 )
 from skuld_py.archive.drafts import FILES, Drafts
 from skuld_py.archive.manifest import Change, File, Manifest, State
-from skuld_py.archive.rows import COLUMNS, Row, day_of
+from skuld_py.archive.rows import COLUMNS, DAY_MS, Row, day_of
 from skuld_py.errors import Refused
 from skuld_py.model.ids import to_texts
 
@@ -70,11 +70,13 @@ AreGone = Callable[[Sequence[str]], bool]
 
 @attrs.define
 class _Drafted:
-    """What a change is to bring: where each file goes, which rows it has, which files it replaces."""
+    """What a change is to bring: where each file goes, which rows it has, which of these are new, which files it
+    replaces."""
 
     moves: dict[Path, str] = attrs.field(factory=dict)
     files: list[File] = attrs.field(factory=list)
     rows: list[tuple[str, Sequence[tuple[str, str]]]] = attrs.field(factory=list)
+    new: dict[str, set[str]] = attrs.field(factory=dict)
     replaced: list[str] = attrs.field(factory=list)
 
 
@@ -100,8 +102,8 @@ class ArrowStore:
         self._asked: dict[str, int] = {}
         """Of how many row groups of a large file the nodes had nothing."""
         self._may_ask = 0
-        self._untold: dict[str, str] = {}
-        """To which file a row was to come, until that is told: a put may be done, and fail behind that."""
+        self._untold: dict[str, set[str]] = {}
+        """Which rows were to come to a file, until that is told: a put may be done, and fail behind that."""
 
     def begin(self) -> None:
         """A run begins."""
@@ -118,10 +120,17 @@ class ArrowStore:
         with _refusing(f"batch {batch}"):
             self._again(partial(self._write, batch, rows))
             self._tell()
-        ids = {row[_ID] for row in rows}
-        count = sum(path == self._places.get(task_id, ("", ""))[1] for task_id in ids
-                    if (path := self._untold.pop(task_id, None)))
+        count = self._told({row[_ID] for row in rows})
         pa.default_memory_pool().release_unused()  # else Arrow keeps what a batch took beside the next's rows
+        return count
+
+    def _told(self, ids: set[str]) -> int:
+        """How many of these rows came with files that are there; they are told."""
+        count, files = 0, self._manifest.state.files
+        for path, untold in self._untold.items():
+            count += len(untold & ids) if path in files else 0
+            untold -= ids
+        self._untold = {path: untold for path, untold in self._untold.items() if untold}
         return count
 
     def settled(self, ids: bytes) -> None:
@@ -200,9 +209,7 @@ class ArrowStore:
                 self._drafts.drop(self._manifest.state)
                 drafted, had = self._drafted(batch, fresh, changed), len(fresh)
                 self._drafts.move(drafted.moves)
-            given = {row[_ID] for row in fresh}
-            self._untold.update((task_id, path) for path, found in drafted.rows for task_id, _ in found
-                                if task_id in given)
+            self._untold.update(drafted.new)
             if self._put(drafted):
                 self._young += len(fresh)
                 if self._young >= BATCH_ROWS:
@@ -249,17 +256,20 @@ class ArrowStore:
 
     def _settle(self) -> None:
         """Forget tasks that are deleted, a little later, and close their files."""
+        places, went = self._places, Counter[str]()
         while self._gone:
-            for task_id in to_texts(self._gone.popleft()):
-                if (place := self._places.get(task_id)) is None:
-                    continue
-                self._aging[0].append(task_id)
-                self._places[task_id] = place[0], ""
-                left = self._left.get(place[1], 0) - 1
-                if left > 0:
-                    self._left[place[1]] = left
-                elif self._left.pop(place[1], 0):
-                    self._closing.append(place[1])
+            known = [task_id for task_id in to_texts(self._gone.popleft()) if task_id in places]
+            self._aging[0] += known
+            for task_id in known:
+                digest, path = places[task_id]
+                places[task_id] = digest, ""
+                went[path] += 1
+        for path, count in went.items():
+            left = self._left.get(path, 0) - count
+            if left > 0:
+                self._left[path] = left
+            elif self._left.pop(path, 0):
+                self._closing.append(path)
 
     def _learn_large(self, rows: Sequence[Row]) -> None:
         """Of large files see which of these rows they have."""
@@ -283,17 +293,19 @@ class ArrowStore:
         return fresh, changed
 
     def _drafted(self, batch: str, rows: Sequence[Row], changed: Sequence[str]) -> _Drafted:
-        groups: dict[tuple[str, str], list[Row]] = {}
+        groups = defaultdict[tuple[int, str], list[Row]](list)
         for row in rows:
             ended_ms = row[_ENQUEUED] if row[_ENDED] is None else row[_ENDED]
-            groups.setdefault((day_of(ended_ms), row[_QUEUE]), []).append(row)
+            groups[ended_ms // DAY_MS, row[_QUEUE]].append(row)
         drafted = _Drafted()
-        for number, ((day, queue), found) in enumerate(groups.items()):
+        for number, ((day_number, queue), found) in enumerate(groups.items()):
+            day = day_of(day_number * DAY_MS)
             path, draft = f"{FILES}/{day}/{queue}/{batch}-{number}.parquet", self._drafts.path(f"{batch}-{number}")
             found.sort(key=itemgetter(_ID))
             drafted.moves[draft] = path
             drafted.files.append(written(table_of(found, batch), draft, path, day))
             drafted.rows.append((path, [(row[_ID], row[_DIGEST]) for row in found]))
+            drafted.new[path] = {row[_ID] for row in found}
         for number, old in enumerate(dict.fromkeys(self._homes(changed))):
             self._replace(drafted, self._manifest.state.files[old], changed, f"{batch}-without-{number}")
         return drafted

@@ -143,9 +143,9 @@ def row_of_record(record: Record, text: str, cluster: str, digest: int) -> Row:
     queue, priority, death, headers, retry = shared
     at_ms, payload = int.from_bytes(task_id[:8], "big"), raw[size:]
     claim = (token, history[_ONE_CLAIM:].decode(), start_ms, end_ms, False, "completed", None, None)
-    return (text, queue, day_of(at_ms), priority, "completed", death, at_ms, done_ms, 1, payload, content, None,
-            headers, [claim], _NOTHING, done_ms, token, None, None, None, 0, retry, _NOTHING, 2 + len(entries),
-            result_type, None, outputs, at_ms, done_ms, None, None, None,
+    return (text, queue, _day(at_ms // DAY_MS), priority, "completed", death, at_ms, done_ms, 1, payload, content,
+            None, headers, [claim], _NOTHING, done_ms, token, None, None, None, 0, retry, _NOTHING,
+            2 + len(entries), result_type, None, outputs, at_ms, done_ms, None, None, None,
             *(_call_of(payload) if payload[:1] in _CALLS else _NO_CALL), cluster, SCHEMA_VERSION, f"{digest:016x}")
 
 
@@ -312,7 +312,8 @@ def size_of(row: Row) -> int:
 
 def size_of_record(record: Record) -> int:
     """About how many bytes a task takes, by its records."""
-    return _TASK_BYTES + len(record[1]) + len(record[2]) + sum(len(entry[2]) + _CLAIM_BYTES for entry in record[3])
+    size, entries = _TASK_BYTES + len(record[1]) + len(record[2]), record[3]
+    return size + sum(len(entry[2]) + _CLAIM_BYTES for entry in entries) if entries else size
 
 
 def batch_name(now_ms: int, nonce: int) -> str:

@@ -80,6 +80,11 @@ def _cut(blob: bytes, size: int, count: int) -> list[bytes]:
     return list(struct.Struct(f"{size}s" * count).unpack(blob))
 
 
+def xor(one: bytes, other: bytes) -> bytes:
+    """The bits in which two texts of one length differ."""
+    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).to_bytes(len(one), "big")
+
+
 def pack_u64(values: Sequence[int]) -> bytes:
     """Numbers as 8 bytes each."""
     return struct.pack(f">{len(values)}Q", *values)

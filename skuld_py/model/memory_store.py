@@ -19,7 +19,7 @@ from itertools import islice
 from sortedcontainers import SortedDict
 
 from skuld_py.errors import Corrupt
-from skuld_py.model.store import TABLES, Row, digests_of
+from skuld_py.model.store import TABLES, Row, Run, as_run, digests_of
 
 COMPARED = ("body", "history", "log")
 """Tables whose records are compared with their copies: digests of others are not asked for."""
@@ -59,9 +59,9 @@ class MemoryStore:
         found = self.get_many(table, keys)
         return found, digests_of(found.keys(), found.values())
 
-    def get_run(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
-        """The same as ``get_digested``."""
-        return self.get_digested(table, keys)
+    def get_run(self, table: str, keys: Sequence[bytes]) -> Run:
+        """The same, one beside the other."""
+        return as_run(keys, *self.get_digested(table, keys))
 
     def sums_of_run(self, table: str, keys: Sequence[bytes]) -> list[bytes]:
         """Digests of records, unless others lie between them or one is not there."""

@@ -11,7 +11,7 @@ and buys nothing, since the loop commits once per batch anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import add
 from typing import Protocol
 
@@ -21,6 +21,19 @@ TABLES = ("body", "history", "log", "ready", "lease", "time", "expiry", "dead", 
           "window", "counts", "meta")
 
 Row = tuple[bytes, bytes]
+
+
+Run = tuple[Sequence[bytes | None], Sequence[bytes]]
+"""A value for each key, and the digest of each; of None it is nothing's."""
+NO_DIGEST = bytes(8)
+
+
+def as_run(keys: Sequence[bytes], found: Mapping[bytes, bytes], digests: Sequence[bytes]) -> Run:
+    """What was found of keys, one beside the other."""
+    if len(found) == len(keys):
+        return [*found.values()], digests
+    by_key = dict(zip(found, digests, strict=True))
+    return list(map(found.get, keys)), [by_key.get(key, NO_DIGEST) for key in keys]
 
 
 def digests_of(keys: Iterable[bytes], values: Iterable[bytes]) -> list[bytes]:
@@ -43,9 +56,9 @@ class Store(Protocol):
         """As ``get_many``, with the digest of each record found, in the same order."""
         ...
 
-    def get_run(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
-        """As ``get_digested``, in half the time where rising keys are all there is between the first and the
-        last."""
+    def get_run(self, table: str, keys: Sequence[bytes]) -> Run:
+        """The value under each key, None where there is none, and their digests, in half the time of
+        ``get_digested`` where rising keys are all there is between the first and the last."""
         ...
 
     def sums_of_run(self, table: str, keys: Sequence[bytes]) -> list[bytes]:

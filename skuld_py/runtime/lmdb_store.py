@@ -39,7 +39,7 @@ import lmdb
 from xxhash import xxh3_64_digest
 
 from skuld_py.errors import Corrupt, Refused, SkuldError
-from skuld_py.model.store import TABLES, Row, digests_of
+from skuld_py.model.store import TABLES, Row, Run, as_run, digests_of
 from skuld_py.runtime.resident import MappedFile
 from skuld_py.runtime.store_file import StoreFile, can_be_read
 
@@ -162,13 +162,10 @@ class LmdbStore:
         values, digests = _checked(table, keys, cast("list[bytes]", records))
         return dict(zip(keys, values, strict=True)), digests
 
-    def get_run(self, table: str, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
-        """As ``get_digested``, by one seek where the keys are all there is between the first and the last."""
+    def get_run(self, table: str, keys: Sequence[bytes]) -> Run:
+        """What is under each key, by one seek where the keys are all there is between the first and the last."""
         records = self._run(table, keys)
-        if not records:
-            return self.get_digested(table, keys)
-        values, digests = _checked(table, keys, records)
-        return dict(zip(keys, values, strict=True)), digests
+        return _checked(table, keys, records) if records else as_run(keys, *self.get_digested(table, keys))
 
     def sums_of_run(self, table: str, keys: Sequence[bytes]) -> list[bytes]:
         """What stands behind records that lie one behind the other; nothing if they do not."""

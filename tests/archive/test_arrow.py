@@ -24,7 +24,7 @@ from skuld_py.archive.arrow_history import ArrowHistory
 from skuld_py.archive.arrow_site import Site
 from skuld_py.archive.filters import Filters
 from skuld_py.archive.live import live
-from skuld_py.archive.manifest import Manifest
+from skuld_py.archive.manifest import Change, Manifest
 from skuld_py.archive.places import uri_of
 from skuld_py.archive.rows import COLUMNS, SCHEMA_VERSION, day_of, ended_ms, row_of, task_of
 from skuld_py.archive.spark_history import History
@@ -243,6 +243,29 @@ def test_files_of_both_releases_are_printed_once_old_ones_are_taken_over(taken_o
 
     assert sum(row["rows"] for row in rows) == len(EVERY)
     assert {row["queue"] for row in rows} == {task.queue for task in EVERY}
+
+
+def test_of_a_column_whose_ends_are_alike_the_middle_is_as_it_was() -> None:
+    states = table_of([row_of(task) for task in OLD], "a").column("state").to_pylist()
+    assert states == ["completed", "dead", "cancelled", "completed"]
+
+
+def test_what_another_archiver_has_put_meanwhile_is_not_new(tmp_path: Path) -> None:
+    rows = [row_of(task, digest=5) for task in OLD]
+    with Site.held(tmp_path) as site, Site.held(tmp_path) as other:
+        for each in (site, other):
+            each.store.begin()
+        put, puts = site.manifest.put, list[bool]()
+
+        def late(change: Change) -> bool:
+            if not puts:
+                assert other.store.write("a", rows) == len(rows)
+            puts.append(put(change))
+            return puts[-1]
+        object.__setattr__(site.manifest, "put", late)
+        assert site.store.write("b", rows) == 0
+        assert puts == [False]
+        assert site.store.write("c", [row_of(NEW[0], digest=5)]) == 1
 
 
 @pytest.mark.parametrize("fails", ["tell", "shorten"])

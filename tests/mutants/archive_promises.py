@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import Mutant, mutant
+from mutants.mutant import Edit, Mutant, mutant
 
 DAMAGE, FORM, KEPT, PLACES, ROOTS, VERBS = (f"tests/archive/test_{name}.py::" for name in (
     "damage", "rows", "kept", "places", "roots", "verbs"))
@@ -257,9 +257,16 @@ MUTANTS: tuple[Mutant, ...] = (
            "Drafts._hold", "FileNotFoundError | FileExistsError | Refused", "FileNotFoundError | Refused", "A1",
            "tests/archive/test_layout.py::"
            "test_a_writer_waits_where_its_directory_goes_while_it_is_looked_at", seeds=0),
-    mutant("archive-put-and-not-counted", "what was put does not count where what came behind it failed",
-           "ArrowStore.write", "ids = {row[_ID] for row in rows}",
-           "ids = {row[_ID] for row in rows if batch in self._untold.get(row[_ID], '')}", "A6",
-           "tests/archive/test_arrow.py::"
-           "test_what_was_put_counts_as_new_though_what_came_behind_the_put_failed", seeds=0),
+    Mutant("archive-put-and-not-counted", "what was put does not count where what came behind it failed", (
+        Edit("ArrowStore._write", "            self._untold.update(drafted.new)\n", ""),
+        Edit("ArrowStore._write", "            if self._put(drafted):\n",
+             "            if self._put(drafted):\n                self._untold.update(drafted.new)\n"),
+    ), "A6", ("tests/archive/test_arrow.py::"
+              "test_what_was_put_counts_as_new_though_what_came_behind_the_put_failed",), seeds=0),
+    mutant("archive-refused-and-counted", "what another archiver has put meanwhile counts as put by this one",
+           "ArrowStore._told", " if path in files else 0", "", "A6",
+           "tests/archive/test_arrow.py::test_what_another_archiver_has_put_meanwhile_is_not_new", seeds=0),
+    mutant("archive-column-by-its-ends", "a column whose first and last value are alike has that in every row",
+           "arrow_files._array_of", " and values.count(first) == count", "", "A6",
+           "tests/archive/test_arrow.py::test_of_a_column_whose_ends_are_alike_the_middle_is_as_it_was", seeds=0),
 )

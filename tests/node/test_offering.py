@@ -197,7 +197,7 @@ def test_who_comes_back_to_keep_more_agrees_on_no_page_more(machines: Machines) 
     """What all have agreed on before goes: some may have deleted it."""
     made, careful, lead = grow_old(machines, 2), follower_of(machines), vnodes(machines)[leader_of(machines)]
     node, vnode = machines.nodes[careful], vnodes(machines)[careful]
-    digests = columns.pack_u64(remains_of(lead.replica, made).digests)
+    digests = remains_of(lead.replica, made).digests
     trial = m.Collect(1, 0, lead.epoch, vnode.replica.watermark.sealed_ms, True, True, b"".join(made), digests)
     assert delete(node.view, machines.now_ms, vnode, trial) == m.Collected(1, True, b"")
 

@@ -238,6 +238,18 @@ def test_of_a_page_goes_what_was_completed_in_time() -> None:
     assert [*ripe(made, held, NOW_MS + 5)] == [0, 1, 2, 3]
 
 
+def test_of_a_page_it_is_told_when_the_first_was_completed() -> None:
+    made, (one, two, three) = replica(), IdMint(1).mint(NOW_MS, 3, 0)
+    made.store_tasks(NOW_MS, HEADER, [one, two, three], [b"x"] * 3)
+    made.finish(NOW_MS, [two, three], [TOKEN] * 2, NOW_MS + 9)
+    made.finish(NOW_MS, [three], [TOKEN], NOW_MS + 7)
+
+    assert remains_of(made, [two, three]).first_end_ms() == NOW_MS + 7
+    made.mark(NOW_MS, [Mark(one, CANCELLED, NOW_MS)])
+    assert remains_of(made, [one, two]).first_end_ms() == NOW_MS + 9
+    assert remains_of(made, [one]).first_end_ms() == remains_of(made, []).first_end_ms() == 0
+
+
 @pytest.mark.parametrize("size", [10, 100_000, 2_000_000])
 def test_a_page_is_bounded_by_its_bytes_and_leaves_nothing_out(size: int) -> None:
     made, ids = filled(30)

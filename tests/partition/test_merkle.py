@@ -12,6 +12,7 @@ from partition.exchanging import HEADER, PLACE, draft, fill, replica
 from skuld_py.model import ids
 from skuld_py.model.history import HISTORY_HEAD, RELEASED, encode_claim
 from skuld_py.model.memory_store import MemoryStore
+from skuld_py.partition.copies.garbage import collect
 from skuld_py.partition.data.facts import Amendment, Grant
 from skuld_py.partition.data.merkle import ALL_LEAVES, LEAVES, SLICE_BITS, Nodes, Tree, leaf_of, next_stretch
 from skuld_py.partition.data.replica import Replica
@@ -46,7 +47,7 @@ class Changes:
     def one(self) -> None:
         self.now_ms += self._draw(st.sampled_from((0, 1, 15, 40)))
         made, chosen = self.made, self._some()
-        match self._draw(st.integers(0, 8)):
+        match self._draw(st.integers(0, 9)):
             case 0 | 1:
                 made.store_tasks(self.now_ms, HEADER, chosen, [self._draw(st.sampled_from((b"", b"x")))
                                                                for _ in chosen])
@@ -64,6 +65,8 @@ class Changes:
                 made.merge_history(self.now_ms, chosen[0], HISTORY_HEAD.pack(0, 0, 0) + claim, PLACE)
             case 7:
                 made.append(chosen[0], 1, self._draw(st.sampled_from((0, 1, 255))), [b"a", b"b"])
+            case 8:
+                collect(made, sorted({*chosen}))
             case _:
                 made.filing.sweep(self.now_ms, 2)
 
@@ -171,6 +174,32 @@ def test_a_new_draft_corrects_a_tree_that_parted_from_its_records_and_counts_it(
 
     assert made.tree.root == right
     assert made.tree.corrections == 1
+
+
+@pytest.mark.parametrize("drafted", range(6))
+def test_what_is_collected_while_the_tree_is_drafted_is_in_neither(drafted: int) -> None:
+    made = replica()
+    one, two, three = ids.IdMint(1).mint(1, 3, 0)
+    made.store_tasks(1, HEADER, [one, two, three], [b""] * 3)
+    made.finish(2, [one, two], [1, 1], 2)
+    made.tree.redraft()
+    made.tree.advance(drafted)
+    collect(made, [one, two])
+    assert made.tree.nodes.is_same(scanned(made))
+    draft(made)
+    assert made.tree.nodes.is_same(scanned(made))
+    assert made.tree.corrections == 0
+
+
+def test_who_watches_a_task_hears_that_it_was_collected() -> None:
+    made = replica()
+    one, two = ids.IdMint(1).mint(1, 2, 0)
+    made.store_tasks(1, HEADER, [one, two], [b"", b""])
+    made.watch.watched = {two: None}
+    collect(made, [one])
+    assert [*made.watch.stirred] == []
+    collect(made, [two])
+    assert [*made.watch.stirred] == [two]
 
 
 def test_an_empty_replica_takes_no_memory_for_its_tree() -> None:

@@ -73,13 +73,13 @@ def delete(view: View, now_ms: int, vnode: Vnode, request: m.Collect) -> m.Colle
         return m.Collected(request.request, False, b"")
     if view.retention.archives and not request.is_archived:
         return m.Collected(request.request, False, b"")
-    task_ids, digests = ids.split(request.ids), [*columns.unpack_u64(request.digests)]
-    if request.is_trial and is_as_told(replica, task_ids, digests, request.upto_ms):
+    task_ids = ids.split(request.ids)
+    if request.is_trial and is_as_told(replica, task_ids, request.digests, request.upto_ms):
         held = held_back(view, task_ids)
         return m.Collected(request.request, True, columns.pack_u64([
             index for index, task_id in enumerate(task_ids) if task_id in held] if held else []))
     remains = remains_of(replica, task_ids)
-    agreed = agreed_on(replica, remains, digests, request.upto_ms)
+    agreed = agreed_on(replica, remains, request.digests, request.upto_ms)
     kept: dict[int, None] = {}
     if len(agreed) < len(task_ids):
         going = dict.fromkeys(agreed)
@@ -95,20 +95,21 @@ def delete(view: View, now_ms: int, vnode: Vnode, request: m.Collect) -> m.Colle
     return m.Collected(request.request, True, columns.pack_u64(list(kept)))
 
 
-def is_as_told(replica: Replica, task_ids: Sequence[bytes], digests: Sequence[int], upto_ms: int) -> bool:
+def is_as_told(replica: Replica, task_ids: Sequence[bytes], digests: bytes, upto_ms: int) -> bool:
     """Whether this copy would delete all of these, by their digests alone: what is equal to the leader's, which it
     has read, has ended just as that has; who waits for an end stands in a log, and here is none. They are read
     when they go; then damage is seen."""
     return bool(task_ids) and digests_of(replica, task_ids) == digests and ids.time_of(task_ids[-1]) <= upto_ms
 
 
-def agreed_on(replica: Replica, remains: Remains, digests: Sequence[int], upto_ms: int) -> Sequence[int]:
+def agreed_on(replica: Replica, remains: Remains, digests: bytes, upto_ms: int) -> Sequence[int]:
     """What this copy would delete, too, by index: what it holds as the leader does, is ripe, and not too new.
     Mostly that is all."""
     found = ripe(replica, remains, upto_ms)
     if remains.digests == digests and (not found or ids.time_of(max(remains.ids)) <= upto_ms):
         return found
-    same = [one == other for one, other in zip(remains.digests, digests, strict=True)]
+    same = [one == other for one, other in zip(
+        columns.unpack_u64(remains.digests), columns.unpack_u64(digests), strict=True)]
     return [index for index in found if same[index]
             and ids.time_of(remains.ids[index]) <= upto_ms]
 

@@ -466,10 +466,8 @@ class Slices:
 
 
 def _page(found: Remains, upto: bytes, upto_ms: int) -> Page:
-    completed = [history[:8] for history in found.histories if history is not None and history[:8] != bytes(8)]
-    ended_ms = min(upto_ms, int.from_bytes(min(completed), "big")) if completed else upto_ms
-    return Page(b"".join(found.ids), columns.pack_u64(found.digests), upto, b"".join(found.with_long_logs()),
-                ended_ms)
+    return Page(b"".join(found.ids), found.digests, upto, b"".join(found.with_long_logs()),
+                min(upto_ms, found.first_end_ms() or upto_ms))
 
 
 def _is_any_below(vnode: Vnode, upto_ms: int) -> bool:

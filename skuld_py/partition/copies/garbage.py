@@ -17,22 +17,20 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
-from operator import methodcaller
 
 from skuld_py.config import DEFAULT_LIMITS
 from skuld_py.model.body import Body
-from skuld_py.model.columns import pick, wrap
+from skuld_py.model.columns import wrap
 from skuld_py.model.history import History, decode_history
 from skuld_py.model.ids import any_laned, is_laned
 from skuld_py.model.prelude import DEPS
 from skuld_py.model.state import State, has_ended
-from skuld_py.partition.copies.remains import Remains, ids_behind, joined, log_keys, remains_of
+from skuld_py.partition.copies.remains import NEVER, Remains, ids_behind, joined, log_keys, remains_of
 from skuld_py.partition.data import merkle
-from skuld_py.partition.data.records import TABLES
 from skuld_py.partition.data.replica import Replica
 from skuld_py.partition.data.tables import place_of_header, queue_of
 
-_NEVER, _LAST = bytes(8), b"\xff" * 8
+_LAST = b"\xff" * 8
 _STEP = 16
 """Tasks that are read before it is known how large they are."""
 
@@ -44,15 +42,15 @@ def ripe(replica: Replica, remains: Remains, upto_ms: int) -> Sequence[int]:
     if not news and _were_all_completed(remains, bound):
         return range(len(remains))
     found = [index for index, (history, body) in enumerate(zip(remains.histories, remains.bodies, strict=True))
-             if (history[:8] <= bound if history is not None and history[:8] != _NEVER else has_ended(
+             if (history[:8] <= bound if history is not None and history[:8] != NEVER else has_ended(
                  decode_history(history), None if body is None else Body.options_of(body), upto_ms))]
     return [index for index in found if remains.ids[index] not in news] if news else found
 
 
 def _were_all_completed(remains: Remains, bound: bytes) -> bool:
     """Whether all were completed up to a time; most pages are so, and this takes a tenth of a look at each."""
-    heads = [history[:8] for history in remains.histories if history is not None]
-    return len(heads) == len(remains) > 0 and min(heads) > _NEVER and max(heads) <= bound
+    ends = remains.completions()
+    return ends is not None and ends[0] > NEVER and ends[1] <= bound
 
 
 def page_of(replica: Replica, after: bytes, upto_ms: int, limit: int) -> tuple[Remains, bytes]:
@@ -103,9 +101,12 @@ def drop(replica: Replica, remains: Remains) -> None:
     for task_id in remains.logs:
         keys = log_keys(replica, task_id)
         found, digests = replica.store.get_digested("log", keys)
-        _drop(replica, merkle.ENTRY, list(found), digests)
-    _drop_column(replica, merkle.HISTORY, remains.ids, remains.histories, remains.history_digests)
-    replica.watermark.count(_drop_column(replica, merkle.BODY, remains.ids, remains.bodies, remains.body_digests))
+        replica.tree.toggle(merkle.ENTRY, list(found), digests)
+        replica.store.drop_run("log", list(found))
+    keys = wrap(remains.ids, replica.prefix)
+    replica.tree.toggle_all(keys, remains.body_digests, remains.history_digests)
+    replica.watermark.count(_drop_column(replica, "body", keys, remains.bodies))
+    _drop_column(replica, "history", keys, remains.histories)
 
 
 def _remove_completed(replica: Replica, remains: Remains) -> dict[int, None]:
@@ -117,7 +118,7 @@ def _remove_completed(replica: Replica, remains: Remains) -> dict[int, None]:
     counts = _plain_of_one_place(remains)
     rows = enumerate(() if counts else zip(remains.ids, remains.histories, remains.bodies, strict=True))
     for index, (task_id, history, body) in rows:
-        if history is not None and body is not None and history[:8] != _NEVER and not is_laned(task_id):
+        if history is not None and body is not None and history[:8] != NEVER and not is_laned(task_id):
             prelude, place = place_of_header(body[2 : 2 + int.from_bytes(body[:2], "big")])
             if not prelude & DEPS:
                 counts[place] += 1
@@ -136,19 +137,15 @@ def _plain_of_one_place(remains: Remains) -> Counter[bytes]:
         return Counter()
     header = first[: 2 + int.from_bytes(first[:2], "big")]
     prelude, place = place_of_header(header[2:])
-    is_one = not prelude & DEPS and None not in remains.bodies and all(
-        map(methodcaller("startswith", header), remains.bodies))
+    bodies = [body for body in remains.bodies if body is not None]
+    is_one = not prelude & DEPS and len(bodies) == len(remains) and (
+        min(bodies).startswith(header) and max(bodies).startswith(header))  # so what is between them does, too
     return Counter({place: len(remains)} if is_one else {})
 
 
-def _drop_column(replica: Replica, rank: int, ids: Sequence[bytes], values: Sequence[bytes | None],
-                 digests: Sequence[bytes]) -> int:
-    held = range(len(ids)) if None not in values else [at for at, value in enumerate(values) if value is not None]
-    keys = wrap(pick(ids, held), replica.prefix)
-    _drop(replica, rank, keys, pick(digests, held))
-    return len(keys)
-
-
-def _drop(replica: Replica, rank: int, keys: Sequence[bytes], digests: Sequence[bytes]) -> None:
-    replica.tree.toggle(rank, keys, digests)
-    replica.store.drop_run(TABLES[rank], keys)
+def _drop_column(replica: Replica, table: str, keys: Sequence[bytes], values: Sequence[bytes | None]) -> int:
+    held = keys
+    if None in values:
+        held = [key for key, value in zip(keys, values, strict=True) if value is not None]
+    replica.store.drop_run(table, held)
+    return len(held)

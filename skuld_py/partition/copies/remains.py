@@ -11,7 +11,7 @@ memory).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import xor
+from itertools import chain
 
 import attrs
 
@@ -24,7 +24,9 @@ from skuld_py.partition.data.tables import end_of
 
 ROW_BYTES = 64
 """What a record takes on its way, besides its value."""
-_NOTHING = bytes(8)
+NEVER = bytes(8)
+"""How a history begins whose task was not completed."""
+_DIGEST_BYTES = 8
 
 
 @attrs.frozen
@@ -39,7 +41,7 @@ class Log:
 @attrs.frozen
 class Remains:
     """Of each of ``ids``: its body and its history, None where there is none, each with its digest; ``digests``:
-    those of all its records together. ``logs`` has only tasks with entries."""
+    those of all its records together, as they travel. ``logs`` has only tasks with entries."""
 
     ids: Sequence[bytes]
     bodies: Sequence[bytes | None]
@@ -47,7 +49,7 @@ class Remains:
     histories: Sequence[bytes | None]
     history_digests: Sequence[bytes]
     logs: Mapping[bytes, Log]
-    digests: Sequence[int]
+    digests: bytes
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -55,6 +57,20 @@ class Remains:
     def is_nothing(self, index: int) -> bool:
         """Whether nothing is held of a task."""
         return self.bodies[index] is None and self.histories[index] is None and self.ids[index] not in self.logs
+
+    def completions(self) -> tuple[bytes, bytes] | None:
+        """When the first and the last of all histories say that a task was completed, as u64, 0 for never; None
+        where a task has no history, or there is no task. Histories begin with it, and so sort by it."""
+        histories = [history for history in self.histories if history is not None]
+        return (min(histories)[:8], max(histories)[:8]) if len(histories) == len(self) > 0 else None
+
+    def first_end_ms(self) -> int:
+        """When the first of those that were completed was; 0 if none was."""
+        ends = self.completions()
+        if ends is not None and ends[0] > NEVER:
+            return int.from_bytes(ends[0], "big")
+        return int.from_bytes(min((history[:8] for history in self.histories
+                                   if history is not None and history[:8] > NEVER), default=NEVER), "big")
 
     def sizes(self) -> list[int]:
         """About how many bytes each takes on its way."""
@@ -68,7 +84,7 @@ class Remains:
 
     def with_long_logs(self) -> list[bytes]:
         """The tasks of which a read shows only the end of the log."""
-        return [task_id for task_id in self.ids if (log := self.logs.get(task_id)) is not None and (
+        return [task_id for task_id in self.ids if self.logs and (log := self.logs.get(task_id)) is not None and (
             log.count > DEFAULT_LIMITS.log_entries or log.size > DEFAULT_LIMITS.log_bytes)]
 
     def at(self, indexes: Sequence[int]) -> Remains:
@@ -79,32 +95,31 @@ class Remains:
         logs = {task_id: self.logs[task_id] for task_id in ids if task_id in self.logs} if self.logs else self.logs
         return Remains(ids, pick(self.bodies, indexes), pick(self.body_digests, indexes),
                        pick(self.histories, indexes), pick(self.history_digests, indexes), logs,
-                       pick(self.digests, indexes))
+                       b"".join(pick(columns.split(self.digests, _DIGEST_BYTES), indexes)))
 
 
 def remains_of(replica: Replica, task_ids: Sequence[bytes]) -> Remains:
     """The remains of these tasks, in their order; a task is named once."""
     keys = columns.wrap(task_ids, replica.prefix)
-    bodies, body_digests = _column(replica, "body", keys)
-    histories, history_digests = _column(replica, "history", keys)
+    bodies, body_digests = replica.store.get_run("body", keys)
+    histories, history_digests = replica.store.get_run("history", keys)
     logs = _logs(replica, task_ids)
-    digests = list(map(xor, columns.unpack_u64(b"".join(body_digests)),
-                       columns.unpack_u64(b"".join(history_digests))))
+    digests = columns.xor(b"".join(body_digests), b"".join(history_digests))
     if logs:
-        digests = [digest ^ logs[task_id].digest if task_id in logs else digest
-                   for task_id, digest in zip(task_ids, digests, strict=True)]
+        digests = columns.xor(digests, columns.pack_u64([
+            logs[task_id].digest if task_id in logs else 0 for task_id in task_ids]))
     return Remains(task_ids, bodies, body_digests, histories, history_digests, logs, digests)
 
 
-def digests_of(replica: Replica, task_ids: Sequence[bytes]) -> Sequence[int]:
+def digests_of(replica: Replica, task_ids: Sequence[bytes]) -> bytes:
     """The digests alone of tasks, in a third of the time: of such that lie in this order one behind the other,
     each with a body and a history and none with a log; else none. What they stand for is not read, and may be
     damaged."""
     keys = columns.wrap(task_ids, replica.prefix)
     bodies, histories = (replica.store.sums_of_run(table, keys) for table in ("body", "history"))
     if not bodies or not histories or replica.store.is_any_between("log", keys[0], end_of(keys[-1])):
-        return ()
-    return list(map(xor, columns.unpack_u64(b"".join(bodies)), columns.unpack_u64(b"".join(histories))))
+        return b""
+    return columns.xor(b"".join(bodies), b"".join(histories))
 
 
 def joined(parts: Sequence[Remains]) -> Remains:
@@ -114,19 +129,12 @@ def joined(parts: Sequence[Remains]) -> Remains:
     logs: dict[bytes, Log] = {}
     for part in parts:
         logs.update(part.logs)
-    return Remains([each for part in parts for each in part.ids], [each for part in parts for each in part.bodies],
-                   [each for part in parts for each in part.body_digests],
-                   [each for part in parts for each in part.histories],
-                   [each for part in parts for each in part.history_digests], logs,
-                   [each for part in parts for each in part.digests])
-
-
-def _column(replica: Replica, table: str, keys: Sequence[bytes]) -> tuple[Sequence[bytes | None], Sequence[bytes]]:
-    found, digests = replica.store.get_run(table, keys)
-    if len(found) == len(keys):
-        return [*found.values()], digests
-    by_key = dict(zip(found, digests, strict=True))
-    return [found.get(key) for key in keys], [by_key.get(key, _NOTHING) for key in keys]
+    behind = chain.from_iterable
+    return Remains(list(behind(part.ids for part in parts)), list(behind(part.bodies for part in parts)),
+                   list(behind(part.body_digests for part in parts)),
+                   list(behind(part.histories for part in parts)),
+                   list(behind(part.history_digests for part in parts)), logs,
+                   b"".join(part.digests for part in parts))
 
 
 def _logs(replica: Replica, task_ids: Sequence[bytes]) -> dict[bytes, Log]:

@@ -194,12 +194,23 @@ class Tree:
         if self._watch.watched:
             self._watch.look(keys)
         if self._draft is None:
-            for start, end in _runs(keys):
-                number = reduce(xor, [_joined(column[start:end]) for column in columns])
-                self.nodes.change(leaf_of(keys[start][2:]), number)
+            self._change_runs(keys, columns)
             return
         for key, *digests in zip(keys, *columns, strict=True):
             self._change(key[2:], rank, _joined(digests))
+
+    def toggle_all(self, keys: Sequence[bytes], *columns: Sequence[bytes]) -> None:
+        """The same of several tables, a column each, in the order of their ranks; nothing's digest is 0."""
+        if self._draft is None and not self._watch.watched:
+            self._change_runs(keys, columns)
+            return
+        for rank, column in enumerate(columns):
+            self.toggle(rank, keys, column)
+
+    def _change_runs(self, keys: Sequence[bytes], columns: Sequence[Sequence[bytes]]) -> None:
+        for start, end in _runs(keys) if keys else ():
+            number = reduce(xor, [_joined(column[start:end]) for column in columns])
+            self.nodes.change(leaf_of(keys[start][2:]), number)
 
     def _change(self, key: bytes, rank: int, number: int) -> None:
         leaf = leaf_of(key)

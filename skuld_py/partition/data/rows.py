@@ -44,9 +44,8 @@ def read_columns(replica: Replica, task_ids: Sequence[bytes]
     """The same in columns, of each task its body, its history (empty where there is none) and its entries; a look
     for entries only if there is one of any of them."""
     keys = columns.wrap(task_ids, replica.prefix)
-    found = [replica.store.get_run(table, keys)[0] for table in ("body", "history")]
-    bodies, histories = ([*each.values()] if len(each) == len(keys) else [each.get(key, b"") for key in keys]
-                         for each in found)
+    bodies, histories = ([value or b"" for value in replica.store.get_run(table, keys)[0]]
+                         for table in ("body", "history"))
     if not (keys and replica.store.is_any_between("log", min(keys), end_of(max(keys)))):
         return bodies, histories, [[] for _ in keys]
     entries = [replica.entries(task_id)[0] for task_id in task_ids]
