@@ -126,12 +126,12 @@ class ArrowStore:
 
     def _told(self, ids: set[str]) -> int:
         """How many of these rows came with files that are there; they are told."""
-        count, files = 0, self._manifest.state.files
+        came, files = set[str](), self._manifest.state.files
         for path, untold in self._untold.items():
-            count += len(untold & ids) if path in files else 0
+            came |= untold & ids if path in files else set()
             untold -= ids
         self._untold = {path: untold for path, untold in self._untold.items() if untold}
-        return count
+        return len(came)
 
     def settled(self, ids: bytes) -> None:
         """These tasks are deleted."""

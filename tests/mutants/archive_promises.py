@@ -264,7 +264,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ), "A6", ("tests/archive/test_arrow.py::"
               "test_what_was_put_counts_as_new_though_what_came_behind_the_put_failed",), seeds=0),
     mutant("archive-refused-and-counted", "what another archiver has put meanwhile counts as put by this one",
-           "ArrowStore._told", " if path in files else 0", "", "A6",
+           "ArrowStore._told", " if path in files else set()", "", "A6",
            "tests/archive/test_arrow.py::test_what_another_archiver_has_put_meanwhile_is_not_new", seeds=0),
     mutant("archive-column-by-its-ends", "a column whose first and last value are alike has that in every row",
            "arrow_files._array_of", " and values.count(first) == count", "", "A6",

@@ -221,6 +221,7 @@ def test_what_is_held_as_the_leader_says_is_not_read_before_it_goes(machines: Ma
                                      (made, one + two + bytes(8), made_ms), (made[::2], one + three, made_ms),
                                      ([*made[:2], made[2][:-1] + b"?"], digests, made_ms), ([], b"", made_ms)):
         assert not is_as_told(replica, task_ids, other, upto_ms)
+    assert not is_as_told(replica, [task_id[:-1] + b"?" for task_id in made], b"", made_ms)
     with pytest.raises(Corrupt):
         collect(replica, made)
 

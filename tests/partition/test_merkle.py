@@ -200,6 +200,9 @@ def test_who_watches_a_task_hears_that_it_was_collected() -> None:
     assert [*made.watch.stirred] == []
     collect(made, [two])
     assert [*made.watch.stirred] == [two]
+    made.watch.stirred.clear()
+    collect(made, [one, two])
+    assert [*made.watch.stirred] == []
 
 
 def test_an_empty_replica_takes_no_memory_for_its_tree() -> None:

@@ -20,7 +20,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from skuld_py.errors import Corrupt, Refused
+from skuld_py.model.ids import IdMint
 from skuld_py.model.store import NO_DIGEST, TABLES, digests_of
+from skuld_py.partition.copies.remains import digests_of as digests_of_tasks
+from skuld_py.partition.copies.remains import remains_of
+from skuld_py.partition.data.replica import Replica
 from skuld_py.runtime.lmdb_store import COMMITS_PER_RELEASE, LmdbStore, StoreFailed
 
 MAP_BYTES = 64 << 20
@@ -73,6 +77,24 @@ def test_a_run_is_read_and_dropped_as_single_records_are(store: LmdbStore, wante
     assert store.keys("body", b"08", b"99", 9) == [b"08", b"09"] and store.keys("body", b"03", b"03", 9) == []
     store.drop_run("body", keys)
     assert store.scan("body", b"", b"z", 99) == [row for row in rows if row[0] not in keys]
+
+
+@pytest.mark.parametrize("left", [0, 3, 8, 16])
+@pytest.mark.parametrize("table", ["body", "history"])
+def test_of_a_record_cut_short_no_digest_is_told(store: LmdbStore, table: str, left: int) -> None:
+    """What is told of it otherwise is not what a sound copy tells, so it is read, and then the damage is seen."""
+    replica, made = Replica(0, store, 0), IdMint(1).mint(1_000, 3, 0)
+    keys = [replica.prefix + task_id for task_id in made]
+    for each in ("body", "history"):
+        store.put_many(each, [(key, b"v" * 40) for key in keys])
+    sound = digests_of_tasks(replica, made)
+    assert len(sound) == 8 * len(made)
+
+    store._cursor(table).put(keys[1], b"d" * left)
+    told = digests_of_tasks(replica, made)
+    assert told != sound and (told == b"" or left >= 8)
+    with pytest.raises(Corrupt):
+        remains_of(replica, made)
 
 
 def test_a_batch_reads_its_own_writes(store: LmdbStore) -> None:

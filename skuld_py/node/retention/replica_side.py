@@ -99,7 +99,7 @@ def is_as_told(replica: Replica, task_ids: Sequence[bytes], digests: bytes, upto
     """Whether this copy would delete all of these, by their digests alone: what is equal to the leader's, which it
     has read, has ended just as that has; who waits for an end stands in a log, and here is none. They are read
     when they go; then damage is seen."""
-    return bool(task_ids) and digests_of(replica, task_ids) == digests and ids.time_of(task_ids[-1]) <= upto_ms
+    return bool(digests) and digests_of(replica, task_ids) == digests and ids.time_of(task_ids[-1]) <= upto_ms
 
 
 def agreed_on(replica: Replica, remains: Remains, digests: bytes, upto_ms: int) -> Sequence[int]:

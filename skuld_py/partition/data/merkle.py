@@ -35,8 +35,8 @@ from operator import itemgetter, xor
 import attrs
 from xxhash import xxh3_64_digest
 
-from skuld_py.model.columns import unpack_u64
-from skuld_py.model.store import Store
+from skuld_py.model.columns import pick, unpack_u64
+from skuld_py.model.store import NO_DIGEST, Store
 from skuld_py.partition.data.records import TABLES, Record, records
 
 FANOUT = 64
@@ -205,7 +205,8 @@ class Tree:
             self._change_runs(keys, columns)
             return
         for rank, column in enumerate(columns):
-            self.toggle(rank, keys, column)
+            held = [at for at, digest in enumerate(column) if digest != NO_DIGEST]
+            self.toggle(rank, pick(keys, held), pick(column, held))
 
     def _change_runs(self, keys: Sequence[bytes], columns: Sequence[Sequence[bytes]]) -> None:
         for start, end in _runs(keys) if keys else ():
