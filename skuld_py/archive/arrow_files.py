@@ -115,7 +115,8 @@ def table_of(rows: Sequence[Row], batch: str) -> pa.Table:
 
 
 def _array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Most columns have one value alone, which Python sees sooner than Arrow looks at each."""
+    """Most columns have one value alone. Python sees that sooner than Arrow looks at each value; but Arrow makes
+    lists of nothing sooner than it repeats one."""
     first, count = values[0], len(values)
     if type(first) is not list and first == values[-1] and values.count(first) == count:
         return pa.repeat(pa.scalar(first, kind), count)

@@ -60,7 +60,7 @@ class MemoryStore:
         return found, digests_of(found.keys(), found.values())
 
     def get_run(self, table: str, keys: Sequence[bytes]) -> Run:
-        """The same, one beside the other."""
+        """The value under each key, or None, and their digests."""
         return as_run(keys, *self.get_digested(table, keys))
 
     def sums_of_run(self, table: str, keys: Sequence[bytes]) -> list[bytes]:

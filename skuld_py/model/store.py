@@ -24,12 +24,12 @@ Row = tuple[bytes, bytes]
 
 
 Run = tuple[Sequence[bytes | None], Sequence[bytes]]
-"""A value for each key, and the digest of each; of None it is nothing's."""
+"""A value for each key, or None, and the digest of each, or ``NO_DIGEST``."""
 NO_DIGEST = bytes(8)
 
 
 def as_run(keys: Sequence[bytes], found: Mapping[bytes, bytes], digests: Sequence[bytes]) -> Run:
-    """What was found of keys, one beside the other."""
+    """What was found of some keys, with None for each of the others."""
     if len(found) == len(keys):
         return [*found.values()], digests
     by_key = dict(zip(found, digests, strict=True))

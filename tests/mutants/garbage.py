@@ -155,7 +155,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant("told-of-the-damaged", "a node ends over a record that is shorter than its digest",
            "partition.copies.remains.digests_of", "    if len(bodies) != size or len(histories) != size or (",
            "    if not bodies or not histories or (", "D1",
-           "tests/runtime/test_lmdb_store.py::test_of_a_record_cut_short_no_digest_is_told", seeds=0),
+           "tests/runtime/test_lmdb_store.py::test_a_record_cut_short_is_never_told_of_as_a_sound_one", seeds=0),
     mutant("told-of-nothing", "a trial promises to delete what nobody holds", "is_as_told",
            "bool(digests) and ", "", "D10", NODES + AS_TOLD, seeds=0),
     mutant("told-of-what-was-not-there", "who watches a task hears that it goes though it was not there",

@@ -81,7 +81,7 @@ def test_a_run_is_read_and_dropped_as_single_records_are(store: LmdbStore, wante
 
 @pytest.mark.parametrize("left", [0, 3, 8, 16])
 @pytest.mark.parametrize("table", ["body", "history"])
-def test_of_a_record_cut_short_no_digest_is_told(store: LmdbStore, table: str, left: int) -> None:
+def test_a_record_cut_short_is_never_told_of_as_a_sound_one(store: LmdbStore, table: str, left: int) -> None:
     """What is told of it otherwise is not what a sound copy tells, so it is read, and then the damage is seen."""
     replica, made = Replica(0, store, 0), IdMint(1).mint(1_000, 3, 0)
     keys = [replica.prefix + task_id for task_id in made]

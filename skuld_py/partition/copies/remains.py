@@ -84,8 +84,8 @@ class Remains:
 
     def with_long_logs(self) -> list[bytes]:
         """The tasks of which a read shows only the end of the log."""
-        return [task_id for task_id in self.ids if self.logs and (log := self.logs.get(task_id)) is not None and (
-            log.count > DEFAULT_LIMITS.log_entries or log.size > DEFAULT_LIMITS.log_bytes)]
+        return [task_id for task_id, log in self.logs.items()
+                if log.count > DEFAULT_LIMITS.log_entries or log.size > DEFAULT_LIMITS.log_bytes]
 
     def at(self, indexes: Sequence[int]) -> Remains:
         """Only the tasks at rising indexes."""

@@ -200,7 +200,8 @@ class Tree:
             self._change(key[2:], rank, _joined(digests))
 
     def toggle_all(self, keys: Sequence[bytes], *columns: Sequence[bytes]) -> None:
-        """The same of several tables, a column each, in the order of their ranks; nothing's digest is 0."""
+        """Put digests of records of several tables in, or out: a column for each table, in the order of their
+        ranks, with ``NO_DIGEST`` where it has no record."""
         if self._draft is None and not self._watch.watched:
             self._change_runs(keys, columns)
             return
